@@ -80,7 +80,11 @@ async function importFile(collection) {
     const { lines } = file;
     const due = listDue(lines);
     set('preview', h('p.error', problem), lines.length > 0 && drawPreview(collection, lines));
-    set('import-all', { disabled: due.length === 0 }, `Import ${count(due, collection)}`);
+    set(
+      'import-all',
+      { disabled: due.length === 0 },
+      due.length > 0 ? `Import ${count(due, collection)}` : 'Nothing to import',
+    );
   };
   const onchange = async () => {
     file = noFile;
@@ -209,11 +213,12 @@ function drawPreview(collection, lines) {
   ];
   const given = new Set(news.flatMap((line) => line.given));
   const same = lines.length - changes.length - news.length - bad.length;
+  /** @type {[total: number, word: string][]} */
   const counts = [
-    `${showNumber(changes.length)} change`,
-    `${showNumber(news.length)} new`,
-    same > 0 && `${showNumber(same)} unchanged`,
-    `${showNumber(bad.length)} refused`,
+    [changes.length, 'change'],
+    [news.length, 'new'],
+    [same, 'unchanged'],
+    [bad.length, 'refused'],
   ];
   const edits = changes.flatMap(({ stored, record, changed }) =>
     changed.map((field) => [
@@ -230,7 +235,7 @@ function drawPreview(collection, lines) {
   const heads = columns.map(({ label }) => label);
   return h(
     'div.stack',
-    h('p', counts.filter(Boolean).join(', ')),
+    h('p', counts.flatMap(([n, word]) => (n ? `${showNumber(n)} ${word}` : [])).join(', ')),
     given.size > 0 && h('p.quiet', `The server fills in ${[...given].join(', ')} of new records.`),
     edits.length > 0 &&
       h(
