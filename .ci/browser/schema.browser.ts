@@ -50,3 +50,11 @@ testPage('the schema is a picture of collections whose lines show the effect of 
   await browser.press(keys.enter);
   await shows('Books: API', '#home');
 });
+
+testPage('the picture has what is stored of users, not what only a change takes', {}, async (visit) => {
+  await visit.signIn('#/schema');
+  await visit.browser.until('return document.querySelector("svg.schema")');
+  const drawn = await visit.browser.run('return document.querySelector("svg.schema").textContent');
+  assert.match(drawn, /email/);
+  assert.doesNotMatch(drawn, /currentPassword|keepKeys/);
+});

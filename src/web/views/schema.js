@@ -15,12 +15,18 @@ const [width, gap, row] = [250, 90, 22];
 const nowhere = { x: 0, y: 0 };
 
 /**
+ * What only a change takes, such as the current password, is no part of a record.
+ * @param {Collection} of
+ */
+const listStored = (of) => of.fields.filter(({ shown, created }) => shown || created);
+
+/**
  * Places the cards: what refers to another stands behind it, and the rest go to the shortest
  * column.
  */
 function placed() {
   const all = state.collections.flatMap((of) =>
-    of.fields.flatMap((field, index) => {
+    listStored(of).flatMap((field, index) => {
       const to = findCollection(findTarget(field) ?? '');
       return to ? [{ of, index, to, onDelete: readOnDelete(field) }] : [];
     }),
@@ -40,7 +46,7 @@ function placed() {
   const place = (of) => {
     const column = columns.get(of) ?? heights.indexOf(Math.min(...heights));
     const y = heights[column] ?? 8;
-    const height = (of.fields.length + 1.7) * row;
+    const height = (listStored(of).length + 1.7) * row;
     heights[column] = y + height + row;
     return [of, { x: column * (width + gap) + gap / 2, y, height }];
   };
@@ -69,7 +75,7 @@ export function view() {
     return h('path', { d, class: onDelete });
   });
   const cards = [...places].map(([of, { x, y, height }]) => {
-    const texts = of.fields.flatMap((field, index) => {
+    const texts = listStored(of).flatMap((field, index) => {
       const at = y + (index + 2.2) * row;
       return [
         h('text', { x: x + 12, y: at }, field.isRequired ? `${field.name} *` : field.name),
@@ -96,8 +102,9 @@ export function view() {
     [],
     h(
       'p.quiet',
-      '* is required. A line leads to what a field refers to, whose removal is refused. ',
-      'If the line is red, it removes this record, too; if dashed, it clears the field.',
+      '* is required. Removing what a field refers to: ── is refused, ',
+      h('span.error', '──'),
+      ' removes this record too, ┄┄ clears the field.',
     ),
     h('div.scroll', h('svg.schema', look, lines, cards)),
   );
