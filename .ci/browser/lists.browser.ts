@@ -212,6 +212,8 @@ testPage('filters come from the fields, show as chips and are removed one by one
   await ranges(visit, '1–4 of 4');
   await browser.click(`[aria-label="Forget the view: ${view}"]`);
   await browser.until('return document.querySelectorAll("#tabs a").length === 0');
+  await browser.click('#status button');
+  await browser.until('return document.querySelectorAll("#tabs a").length === 2');
   await browser.click('[aria-label="Remove the filter: Price at least 70"]');
   await ranges(visit, '1–11 of 11');
   assert.equal(await hash(), '#items?name%3Astarts=Thing+5');

@@ -37,11 +37,11 @@ testPage('the overview shows administrators the state of the server', {}, async 
     const answer = await forward();
     if (request.url !== '/status') return answer;
     const disk = { freeBytes: 12.4e9, diskBytes: 49.6e9 };
-    const full = { ...data, ...disk, state: 'full' };
+    const full = { ...data, ...disk, memoryBytes: 434_000, state: 'full' };
     return { ...answer, body: JSON.stringify(full) };
   };
   await visit.signIn('#/server');
-  const facts = ['State\nFull: accepts only removals', 'Disk: 12.4 GB free\n37.2 GB of 49.6 GB'];
+  const facts = ['434 kB of', 'State\nFull: accepts only removals', 'Disk: 12.4 GB free\n37.2 GB of 49.6 GB'];
   for (const fact of facts) await shows(fact, '#home');
   const shares = await visit.browser.run('return [...document.querySelectorAll("meter")].map(({ value }) => value)');
   assert.equal(shares.length, 3);

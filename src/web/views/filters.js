@@ -8,7 +8,7 @@ import { fromParameter, fromText, toText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
 import { bdi, button, chip, draw, h, part, set } from '../lib/dom.js';
 import { readFilters } from '../state/list.js';
-import { state, storage } from '../state/me.js';
+import { state, storage, say } from '../state/me.js';
 import { address, changed, go, joinValues, parameter, route, withQuery } from '../state/route.js';
 import { control, readable } from './control.js';
 import { show } from './parts.js';
@@ -121,7 +121,10 @@ function drawViews({ name }, chips, title) {
     return h('a', { key: query, href, 'aria-current': query === here && 'page' }, words);
   };
   const saved = views.map(([words, query]) => {
-    const forget = () => keep(views.filter((each) => each[1] !== query));
+    const forget = () => {
+      keep(views.filter((each) => each[1] !== query));
+      say(`Forgot the view ${words}.`, () => keep(views));
+    };
     const link = tab(words, query);
     return query === here ? chip(query, `Forget the view: ${words}`, forget, link) : link;
   });

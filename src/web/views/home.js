@@ -45,8 +45,10 @@ const showUnit = (value, unit) =>
   new Intl.NumberFormat(locale, { style: 'unit', unit, maximumSignificantDigits: 3 }).format(value);
 
 /** @param {number} bytes */
-export const showBytes = (bytes) =>
-  bytes < 1e9 ? showUnit(bytes / 1e6, 'megabyte') : showUnit(bytes / 1e9, 'gigabyte');
+export function showBytes(bytes) {
+  if (bytes < 1e6) return showUnit(bytes / 1e3, 'kilobyte');
+  return bytes < 1e9 ? showUnit(bytes / 1e6, 'megabyte') : showUnit(bytes / 1e9, 'gigabyte');
+}
 
 /** @param {number} ms */
 export const showMs = (ms) => showUnit(ms, 'millisecond');
