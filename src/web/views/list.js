@@ -154,11 +154,8 @@ function drawPages() {
   const { isBusy, total } = list;
   const size = pageSize();
   const [page, last] = [Math.floor(readOffset() / size) + 1, Math.ceil(total / size) || 1];
-  const to = (
-    /** @type {number} */ at,
-    label = showNumber(at),
-    /** @type {Attributes} */ look = {},
-  ) =>
+  /** @type {(at: number, label: string, look: Attributes) => Description} */
+  const to = (at, label, look) =>
     button(label, () => !isBusy && go(withQuery({ offset: (at - 1) * size })), {
       disabled: at < 1 || at > last,
       ...look,

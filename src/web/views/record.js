@@ -152,11 +152,9 @@ function recordForm(of) {
       button('Try again', () => loadDraft(of)),
     );
   }
-  const isProof = (/** @type {Field} */ { name }) =>
-    collection.isUsers && name === 'currentPassword';
-  const isSameEmail = of.texts['email'] === of.before['email'];
+  const isSameEmail = collection.isUsers && of.texts['email'] === of.before['email'];
   const fields = mayChange
-    ? openFields(of).filter((field) => !(isProof(field) && isSameEmail))
+    ? openFields(of).filter(({ name }) => !isSameEmail || name !== 'currentPassword')
     : [];
   const facts = collection.fields.filter((field) => base && field.shown && !fields.includes(field));
   return h(

@@ -206,11 +206,9 @@ const listDue = (lines) => lines.filter((line) => isNew(line) || isChange(line))
 /** @type {(collection: Collection, lines: readonly Line[]) => import('../types.js').Description} */
 function drawPreview(collection, lines) {
   const { fields, one } = collection;
-  const [changes, news, bad] = [
-    lines.filter(isChange),
-    lines.filter(isNew),
-    lines.filter(({ problem }) => problem),
-  ];
+  const changes = lines.filter(isChange);
+  const news = lines.filter(isNew);
+  const bad = lines.filter(({ problem }) => problem);
   const given = new Set(news.flatMap((line) => line.given));
   const same = lines.length - changes.length - news.length - bad.length;
   /** @type {[total: number, word: string][]} */
