@@ -21,7 +21,11 @@ export async function sendIfUnchanged(method, { name }, row, body, etag) {
   const { data: record, ...read } = etag ? { data: row, etag } : await call('GET', path);
   if (JSON.stringify(record) === JSON.stringify(row)) {
     const answer = await call(method, path, { body, fields: { 'If-Match': read.etag } });
-    if (answer.status !== 412) return answer;
+    if (answer.status !== 412) {
+      // The answer to a removal is empty.
+      if (answer.data) showChange(name, answer.data);
+      return answer;
+    }
   } else showChange(name, record);
   throw new Problem('Someone else has changed it. Check it, then try again.');
 }
@@ -100,7 +104,6 @@ export async function setField(collection, rows, name, value, report, isUndo = f
     const { data: record } = await store(collection, row.id, change);
     before.set(row.id, own(row, name));
     after.push(record);
-    showChange(collection.name, record);
   });
   const [first] = after;
   const undo = () => setField(collection, after, name, ({ id }) => before.get(id), report, true);

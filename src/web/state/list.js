@@ -3,6 +3,7 @@
 import { call, Problem } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { findCollection, isLeaving, storage, explain } from './me.js';
+import { rename } from './names.js';
 import { related } from './related.js';
 import { address, changed, go, parameter, route, withQuery } from './route.js';
 
@@ -110,7 +111,7 @@ export function select(collection, rows, isSelected) {
 }
 
 /**
- * Replaces the row of a changed record, here and below a record that it refers to. A selected row
+ * Replaces the row of a changed record, here and below a record that it refers to, and its name. A selected row
  * is replaced as well, or the next change of the selection would find it out of date.
  * @type {(collection: string, record: Row) => void}
  */
@@ -120,6 +121,7 @@ export function showChange(collection, record) {
   for (const of of [list, ...related.all])
     if (of.collection === collection) of.rows = renew(of.rows);
   if (list.collection === collection) list.selected = renew(list.selected);
+  rename(collection, record);
 }
 
 /** Kinds that a list does not show at first. */

@@ -35,6 +35,14 @@ export function findName(target, id) {
   return row && of ? toTitle(of, row, true) : `${id}`;
 }
 
+/** Renews the name of a changed record where it is shown. @type {(collection: string, record: Row) => void} */
+export function rename(collection, record) {
+  const key = `${collection}/${record.id}`;
+  if (!records.has(key)) return;
+  records.set(key, record);
+  state.namesRead += 1;
+}
+
 /**
  * Returns a record's title, or its id if that would be empty. `isNested`: its own references are not followed.
  * @type {(of: Collection, row: Row, isNested?: boolean) => string}

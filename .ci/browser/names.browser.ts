@@ -1,0 +1,55 @@
+/** The names of records that others refer to, and finding records by them. */
+import assert from 'node:assert/strict';
+import { defineCollection } from '../../src/index.ts';
+import { keys, testPage, type Visit } from './visit.ts';
+
+const access = { replace: 'user', patch: 'user', remove: 'user' } as const;
+const collections = [
+  defineCollection({ name: 'customers', singular: 'customer', fields: { name: { kind: 'text', min: 1 } }, access }),
+  defineCollection({
+    name: 'orders', singular: 'order', display: 'Order {id} of {customerId}',
+    fields: {
+      customerId: { kind: 'reference', to: 'customers' },
+      placedAt: { kind: 'timestamp' },
+      note: { kind: 'text', default: '' },
+    },
+    access,
+  }),
+  defineCollection({
+    name: 'lines', singular: 'line', display: '{quantity} in {orderId}',
+    fields: { orderId: { kind: 'reference', to: 'orders' }, quantity: { kind: 'integer' } },
+    access,
+  }),
+];
+
+/** Grace Müller, with the orders 1 and 2; order 2 has a line. */
+async function fill({ server: { as } }: Visit): Promise<void> {
+  await as('ada', 'POST', '/customers/batch', ['Alan Bauer', 'Grace Müller'].map((name) => ({ name })));
+  const order = { customerId: 2, placedAt: '2026-01-02T03:04:05.000Z' };
+  await as('ada', 'POST', '/orders/batch', [order, order]);
+  await as('ada', 'POST', '/lines', { orderId: 2, quantity: 3 });
+}
+
+testPage('a renamed record has its new name where others refer to it', { collections }, async (visit) => {
+  const { browser, says, shows } = visit;
+  await fill(visit);
+  await visit.signIn('#orders');
+  await shows('Order 1 of Grace Müller', '#list');
+  await visit.visit('#customers/2');
+  await visit.fill('name', 'Grace Hopper');
+  await browser.press(keys.enter, keys.control);
+  await says('Saved customer 2.');
+  await visit.visit('#orders');
+  await shows('Order 1 of Grace Hopper', '#list');
+  assert.equal(await browser.run('return document.querySelector("#list").innerText.includes("Müller")'), false);
+});
+
+testPage('a record that someone else renames has its new name in the open list', {
+  collections, hasFeed: true,
+}, async (visit) => {
+  await fill(visit);
+  await visit.signIn('#orders');
+  await visit.shows('Order 1 of Grace Müller', '#list');
+  await visit.server.as('ada', 'PATCH', '/customers/2', { name: 'Grace Hopper' });
+  await visit.shows('Order 1 of Grace Hopper', '#list');
+});
