@@ -68,7 +68,6 @@ const changePassword = () =>
 /** @param {import('../state/sessions.js').Session} session */
 function sessionView({ id, kind, agent, address, lastSeenAt, expiresAt, current }) {
   const client = /(?:Edg|Firefox|Chrome|Safari)\/\d+/u.exec(agent)?.[0] ?? (agent || 'Unknown');
-  const label = { 'aria-label': `Revoke the session of ${client}` };
   return line(
     id,
     h(
@@ -79,7 +78,9 @@ function sessionView({ id, kind, agent, address, lastSeenAt, expiresAt, current 
     ),
     current
       ? h('span.quiet', 'this one')
-      : button('Revoke', end(`sessions/${id}`, 'session'), label),
+      : button('Revoke', end(`sessions/${id}`, 'session'), {
+          'aria-label': `Revoke the session of ${client}`,
+        }),
   );
 }
 

@@ -34,8 +34,7 @@ export function drawFrame(failure) {
     const found = of.map(({ href, title }) => h('option', { value: href }, title));
     return label ? h('optgroup', { label }, found) : found;
   });
-  const onchange = (/** @type {Event} */ event) => go(readInput(event));
-  set('view', { hidden: !me, value: here, onchange }, options);
+  set('view', { hidden: !me, value: here, onchange: (event) => go(readInput(event)) }, options);
   set('to-sign-in', { hidden: !isReader });
   const users = findCollection('users');
   set('register', { hidden: !!me || !users || !listWords(users, 'create').includes('optional') });

@@ -333,7 +333,6 @@ export function view() {
     return Number(!!collection && !allows(collection, 'list'));
   };
   const all = entries().toSorted((one, other) => isShut(one) - isShut(other));
-  const shown = all.filter(({ tag }) => !of || tag === of);
   const collection = findCollection(of);
   return ownView(
     of ? `${capitalized(of)}: API` : 'Documentation',
@@ -354,6 +353,6 @@ export function view() {
       h('a', { href: 'openapi.json', target: '_blank' }, 'openapi.json'),
     ),
     !of && h('p', prose(state.description?.info.description)),
-    shown.map(entryView),
+    all.filter(({ tag }) => !of || tag === of).map(entryView),
   );
 }

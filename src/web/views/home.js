@@ -145,10 +145,13 @@ function activityView({ key, type, collection, id, record, count: length, at }) 
       : text === `${id}`
         ? `${one} ${id}`
         : text;
-  const href = address(collection, isMany || type === 'removed' ? '' : id);
   return line(
     key,
-    h('span', h('a', { href }, bdi(name)), ` ${type === 'replaced' ? 'changed' : type}`),
+    h(
+      'span',
+      h('a', { href: address(collection, isMany || type === 'removed' ? '' : id) }, bdi(name)),
+      ` ${type === 'replaced' ? 'changed' : type}`,
+    ),
     h('small', age(new Date(at).toISOString())),
   );
 }

@@ -46,8 +46,13 @@ export function drawPalette() {
       return go(key);
     },
   };
-  const look = { placeholder: 'A collection, an action or a record', 'aria-label': 'Go to' };
-  set('palette', ...combobox(options, look));
+  set(
+    'palette',
+    ...combobox(options, {
+      placeholder: 'A collection, an action or a record',
+      'aria-label': 'Go to',
+    }),
+  );
 }
 
 dialog.onclose = () => (text = '');

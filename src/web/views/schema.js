@@ -60,8 +60,9 @@ function describeKind(field) {
   const { kind = 'any', of, unique } = field.declared;
   const target = findTarget(field);
   const held = target ? `→ ${target}` : (of?.kind ?? kind);
-  const notes = [of ? `${held} list` : held, unique && 'unique', target && readOnDelete(field)];
-  return notes.filter(Boolean).join(' · ');
+  return [of ? `${held} list` : held, unique && 'unique', target && readOnDelete(field)]
+    .filter(Boolean)
+    .join(' · ');
 }
 
 export function view() {
@@ -90,13 +91,6 @@ export function view() {
       texts,
     );
   });
-  const look = {
-    viewBox: `0 0 ${size} ${bottom}`,
-    width: size,
-    height: bottom,
-    role: 'group',
-    'aria-label': 'Collections',
-  };
   return ownView(
     'Schema',
     [],
@@ -106,6 +100,20 @@ export function view() {
       h('span.error', '──'),
       ' removes this record too, ┄┄ clears the field.',
     ),
-    h('div.scroll', h('svg.schema', look, lines, cards)),
+    h(
+      'div.scroll',
+      h(
+        'svg.schema',
+        {
+          viewBox: `0 0 ${size} ${bottom}`,
+          width: size,
+          height: bottom,
+          role: 'group',
+          'aria-label': 'Collections',
+        },
+        lines,
+        cards,
+      ),
+    ),
   );
 }
