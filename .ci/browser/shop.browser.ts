@@ -418,3 +418,19 @@ testPage('the prices of an order\'s lines are complete at 390 pixels', { collect
     'const { scrollWidth, clientWidth } = document.querySelector(".related .card"); return scrollWidth - clientWidth';
   assert.equal(await browser.run(hidden), 0);
 });
+
+testPage('at 390 pixels a row says its state, amount and time, and labels bare numbers', { collections }, async (visit) => {
+  const { browser, server, shows } = visit;
+  await fill(server);
+  await browser.resize(390, 844);
+  await visit.signIn('#orders');
+  const seen = `return [...document.querySelectorAll('#list tbody tr:first-child > *')]
+    .filter((cell) => cell.checkVisibility()).slice(1).map(({ dataset, className }) => dataset.place ?? className)`;
+  await shows('Order of', '#list');
+  const placed = 'return ["choice", "number", "time"].map((kind) => document.querySelector(`#list td.${kind}`)?.dataset.place)';
+  assert.deepEqual(await browser.run(placed), ['0', '1', '2']);
+  assert.equal((await browser.run(seen)).length, 4);
+  await visit.visit('#products');
+  await shows('Oak lamp', '#list');
+  assert.equal(await browser.run('return document.querySelector("#list [data-label]").dataset.label'), 'Stock');
+});

@@ -253,6 +253,26 @@ function openRow({ target, currentTarget }) {
   if (link instanceof HTMLElement) link.click();
 }
 
+/** What a narrow page shows of a row. Any other kind comes last. */
+const placedKinds = ['choice', 'money', 'time', 'number', 'integer'];
+
+/**
+ * Chooses what a narrow page shows below and beside a title that does not say it already.
+ * @type {(collection: Collection, shown: readonly Field[]) => Field[]}
+ */
+function choosePlaced({ nameField, display }, shown) {
+  const others = shown.filter(({ name }) => name !== nameField && !display.includes(`{${name}}`));
+  const known = placedKinds.flatMap((wanted) =>
+    others.filter(
+      ({ kind, declared: { format } }) => wanted === (typeof format === 'object' ? 'money' : kind),
+    ),
+  );
+  const texts = others.filter((field) => !known.includes(field));
+  const chosen = [...known, ...texts].slice(0, 3);
+  // Below the title is the most room.
+  return [...chosen.filter((field) => texts.includes(field)), ...known].slice(0, chosen.length);
+}
+
 /** The row selected last, where a range begins. */ let lastId = NaN;
 
 /** @param {Collection} collection */
@@ -281,6 +301,19 @@ function table(collection) {
     return of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onclick });
   };
   digits = alignColumns(shown, rows);
+  const placed = choosePlaced(collection, shown);
+  const drawPlaced = (
+    /** @type {Field} */ field,
+    /** @type {Row} */ row,
+    /** @type {boolean} */ may,
+  ) => {
+    const view = drawCell(collection, field, row, may);
+    const place = placed.indexOf(field);
+    const isBare = /^(?:number|integer)$/u.test(field.kind) && !field.declared.format;
+    const look = { 'data-place': place, 'data-label': isBare && field.label };
+    if (place >= 0) Object.assign(view.attributes, look);
+    return view;
+  };
   const here = address(collection.name, '', route.query);
   const common = `${here} ${state.namesRead} ${state.me?.role} ${[...digits]}`;
   const present = readRows(collection);
@@ -295,7 +328,7 @@ function table(collection) {
       'tr',
       { key: row.id, class: isCurrent && 'current', onclick: openRow },
       h('td', box(`Select ${toTitle(collection, row)}`, [row])),
-      shown.map((field) => drawCell(collection, field, row, mayChange)),
+      shown.map((field) => drawPlaced(field, row, mayChange)),
     );
     drawn.set(row, { look, view });
     return view;
