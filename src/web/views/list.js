@@ -249,7 +249,8 @@ function drawCell(collection, field, row, mayChange) {
 function openRow({ target, currentTarget }) {
   if (!(target instanceof Element) || !(currentTarget instanceof Element)) return;
   const link = currentTarget.querySelector('th a');
-  if (target.closest('a, input, button') || getSelection()?.isCollapsed === false) return;
+  if (target.closest('a, input, button, select, textarea') || getSelection()?.isCollapsed === false)
+    return;
   if (link instanceof HTMLElement) link.click();
 }
 
