@@ -141,6 +141,7 @@ function displayMistakes({ fields, timestamps, display }: JsonObject, at: string
   const known = ['id', ...own, ...(timestamps === true ? Object.keys(timestampFields) : [])];
   const names = displayedFields(String(display));
   if (names === undefined) return [[at, 'must close each brace: write "{{" for one that is shown']];
+  if (names.length === 0) return [[at, 'must name a field in braces, such as "{name}"']];
   return names
     .filter((name) => !known.includes(name))
     .map((name) => [at, `must name fields in braces, not "${name}"${didYouMean(name, known)}`]);

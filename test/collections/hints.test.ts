@@ -46,6 +46,7 @@ test('a wrong hint is refused at the start, with its place', () => {
     [{ display: '{color}' }, /^\/collections\/0\/display must name fields in braces, not "color"$/],
     [{ display: '{notes}' }, /not "notes"; did you mean "note"\?$/],
     [{ display: '{address.city}' }, /display must name fields in braces, not "address.city"/],
+    [{ display: 'note' }, /display must name a field in braces, such as "\{name\}"$/],
     [{ display: '{note' }, /display must close each brace: write "\{\{" for one that is shown$/],
     [{ display: '' }, /display must be at least 1 character long/],
     [{ group: 1 }, /group must be a string/],
