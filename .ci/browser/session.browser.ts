@@ -183,7 +183,7 @@ testPage('changing a password needs the current one', { refusals: [422] }, async
   await browser.type('#new-password [name=currentPassword]', 'not the house on the hill');
   await browser.type('#new-password [name=password]', 'another house on a hill');
   await browser.click('#new-password .primary');
-  await shows('Current password must be the current password.', '#new-password');
+  await shows('Current password is wrong.', '#new-password');
   assert.equal(await browser.run('return document.activeElement.name'), 'currentPassword');
   await browser.type('#new-password [name=currentPassword]', 'the house on the hill');
   await browser.click('#new-password [name=keepKeys]');

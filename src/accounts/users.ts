@@ -294,4 +294,4 @@ export class Users {
 type AuditDetails = Parameters<Audit>[1];
 
 export const wrongPassword = (): CairnError =>
-  validationFailed([proofIssue('wrong_password', 'must be the current password')]);
+  validationFailed([proofIssue('wrong_password', 'is wrong')]);

@@ -32,7 +32,8 @@ export async function removeSoon(collection, rows, etag, leave) {
   const reasons = refusing.map(({ from, total, query }) => {
     const href = address(from.name, '', query);
     const link = h('a', { href, onclick: close }, count({ length: total }, from));
-    return h('li', { key: from.name }, link, total === 1 ? ' refers to it.' : ' refer to it.');
+    const verb = total === 1 ? 'refers' : 'refer';
+    return h('li', { key: from.name }, link, ` ${verb} to ${rows.length === 1 ? 'it' : 'them'}.`);
   });
   if (reasons.length > 0) return void (await tell(`Cannot remove ${named}`, reasons));
   const others = all
