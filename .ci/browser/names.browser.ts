@@ -53,3 +53,20 @@ testPage('a record that someone else renames has its new name in the open list',
   await visit.server.as('ada', 'PATCH', '/customers/2', { name: 'Grace Hopper' });
   await visit.shows('Order 1 of Grace Hopper', '#list');
 });
+
+testPage('Tab and Ctrl+Enter take the highlighted suggestion', { collections }, async (visit) => {
+  const { browser, says, value } = visit;
+  const found = 'return document.querySelector("[role=option]")?.innerText.includes("Grace Müller")';
+  await fill(visit);
+  await visit.signIn('#orders/1');
+  await visit.fill('customerId', 'Alan B');
+  await browser.until('return document.querySelector("[role=option]")?.innerText.includes("Alan Bauer")');
+  await browser.press(keys.tab);
+  await browser.until('return document.querySelector("#field-customerId").value === "Alan Bauer"');
+  await visit.fill('note', 'Call first');
+  await visit.fill('customerId', 'Grace M');
+  await browser.until(found);
+  await browser.press(keys.enter, keys.control);
+  await says('Saved order 1.');
+  assert.equal(await value('customerId'), 'Grace Müller');
+});

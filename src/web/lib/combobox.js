@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A combobox (WAI-ARIA): a text control with suggestions, taken by Enter, a click or their whole
- * text.
+ * A combobox (WAI-ARIA): a text control with suggestions, taken by Enter, Tab, a click or their
+ * whole text.
  */
 import { bdi, draw, h, readInput } from './dom.js';
 
@@ -51,24 +51,29 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
     open.active = (open.active + by + length) % (length || 1);
     document.getElementById(`${id}-${open.active}`)?.scrollIntoView({ block: 'nearest' });
   };
+  const enter = () => (open.found ? choose(open.found[open.active]) : (open.isTaking = true));
   /** @type {{ [key: string]: (() => unknown) | undefined }} */
   const actions = {
     ArrowDown: step(1),
     ArrowUp: step(-1),
     Escape: () => choose(undefined),
-    Enter: () => (open.found ? choose(open.found[open.active]) : (open.isTaking = true)),
+    Enter: enter,
   };
   // Someone who types a whole name and goes on has chosen it. An empty result stays open, or the
   // next target would move away from the pointer.
   const onblur = () =>
     isOpen() &&
+    !open.isTaking &&
     found?.length !== 0 &&
     choose(found?.find((each) => each.text.toLowerCase() === open.words.toLowerCase()));
   const onkeydown = (/** @type {Event} */ event) => {
     if (!(event instanceof KeyboardEvent)) return undefined;
     const { key, ctrlKey, metaKey } = event;
-    // Ctrl+Enter sends the form.
-    if (ctrlKey || metaKey) return key === 'Enter' && onblur();
+    const isCommand = ctrlKey || metaKey;
+    // Tab goes on, and Ctrl+Enter sends the form: with the suggestion, if anything was typed.
+    if (key === 'Tab' || (isCommand && key === 'Enter'))
+      return isOpen() && open.words && open.found?.length !== 0 ? enter() : onblur();
+    if (isCommand) return undefined;
     const action = actions[key];
     if (!action || !(isOpen() || key.startsWith('Arrow'))) return undefined;
     event.preventDefault();
