@@ -70,3 +70,9 @@ testPage('Tab and Ctrl+Enter take the highlighted suggestion', { collections }, 
   await says('Saved order 1.');
   assert.equal(await value('customerId'), 'Grace Müller');
 });
+
+testPage('a name shows the names of nested references', { collections }, async (visit) => {
+  await fill(visit);
+  await visit.signIn('#lines');
+  await visit.shows('3 in Order 2 of Grace Müller', '#list');
+});

@@ -21,9 +21,10 @@ export function reset() {
 }
 
 /**
- * @type {(target: string, id: unknown) => string}
+ * Returns a record's name. References in it are followed to a `depth`.
+ * @type {(target: string, id: unknown, depth?: number) => string}
  */
-export function findName(target, id) {
+export function findName(target, id, depth = 1) {
   const key = `${target}/${id}`;
   const of = findCollection(target);
   if (!records.has(key) && of && allows(of, 'list')) {
@@ -32,7 +33,7 @@ export function findName(target, id) {
     wanted.set(target, (wanted.get(target) ?? new Set()).add(id));
   }
   const row = records.get(key);
-  return row && of ? toTitle(of, row, true) : `${id}`;
+  return row && of ? toTitle(of, row, depth) : `${id}`;
 }
 
 /** Renews the name of a changed record where it is shown. @type {(collection: string, record: Row) => void} */
@@ -44,16 +45,16 @@ export function rename(collection, record) {
 }
 
 /**
- * Returns a record's title, or its id if that would be empty. `isNested`: its own references are not followed.
- * @type {(of: Collection, row: Row, isNested?: boolean) => string}
+ * Returns a record's title, or its id if that would be empty.
+ * @type {(of: Collection, row: Row, depth?: number) => string}
  */
-export function toTitle({ display, fields }, row, isNested = false) {
+export function toTitle({ display, fields }, row, depth = 2) {
   const text = (/** @type {string} */ name) => {
     const field = fields.find((each) => each.name === name);
     const value = own(row, name);
     if (!field || value === undefined || value === null) return '';
     const target = findTarget(field);
-    return target && !isNested ? findName(target, value) : toShow(field, value);
+    return target && depth > 0 ? findName(target, value, depth - 1) : toShow(field, value);
   };
   const parts = /\{\{|\}\}|\{([^{}]*)\}/gu;
   const title = display.replaceAll(parts, (brace, name) =>
