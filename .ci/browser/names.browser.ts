@@ -76,3 +76,15 @@ testPage('a name shows the names of nested references', { collections }, async (
   await visit.signIn('#lines');
   await visit.shows('3 in Order 2 of Grace Müller', '#list');
 });
+
+testPage('a required time of a new record starts with now', { collections }, async (visit) => {
+  const { browser, server, value } = visit;
+  await fill(visit);
+  const before = Date.now() - 60_000;
+  await visit.signIn('#orders/new?customerId=2');
+  assert.notEqual(await value('placedAt'), '');
+  await browser.press(keys.enter, keys.control);
+  await visit.says('Created order 3.');
+  const { data } = await server.as('ada', 'GET', '/orders/3');
+  assert.ok(Date.parse(data.placedAt) >= before);
+});

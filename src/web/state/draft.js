@@ -75,13 +75,14 @@ export function openDraft(collection, id) {
   draw(controls);
 }
 
-/** Fills in a new record from the list's filters. @param {Draft} of */
+/** Fills in a new record from the list's filters, and needed times with now. @param {Draft} of */
 function prefill(of) {
   const { query } = route;
   for (const field of listFields(of)) {
     const { name, declared, kind } = field;
     const given = typedKinds.has(kind) ? undefined : (query.get(name) ?? query.get(`${name}:has`));
-    of.before[name] = of.texts[name] = given ?? toText(field, declared.default);
+    const now = kind === 'time' && isNeeded(of, field) ? new Date().toISOString() : undefined;
+    of.before[name] = of.texts[name] = given ?? toText(field, declared.default ?? now);
   }
 }
 
