@@ -88,3 +88,15 @@ testPage('a required time of a new record starts with now', { collections }, asy
   const { data } = await server.as('ada', 'GET', '/orders/3');
   assert.ok(Date.parse(data.placedAt) >= before);
 });
+
+testPage('a picture that cannot be loaded is shown as absent', {
+  collections: [defineCollection({
+    name: 'photos', singular: 'photo',
+    fields: { title: { kind: 'text' }, picture: { kind: 'url', format: 'image' } },
+  })],
+  isNoisy: true,
+}, async (visit) => {
+  await visit.server.as('ada', 'POST', '/photos', { title: 'Gone', picture: `${visit.server.url}/none.png` });
+  await visit.signIn('#photos');
+  await visit.browser.until('return document.querySelector("#list td:last-child").innerText === "–"');
+});

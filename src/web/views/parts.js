@@ -67,6 +67,9 @@ export const called = (collection, name) => [
   bdi(name),
 ];
 
+/** @param {Event} event */
+const replaceBroken = ({ target }) => target instanceof Element && target.replaceWith('–');
+
 /** @type {(field: Field, value: unknown) => Child} */
 export function show(field, value) {
   const { kind } = field;
@@ -94,7 +97,7 @@ export function show(field, value) {
   }
   const isAddress = (kind === 'text' || kind === 'url') && /^https?:\/\/\S+$/u.test(text);
   if (isAddress && field.declared.format === 'image')
-    return h('img', { src: text, alt: field.label, loading: 'lazy' });
+    return h('img', { src: text, alt: field.label, loading: 'lazy', onerror: replaceBroken });
   if (isAddress) return h('a', { href: text, target: '_blank', rel: 'noopener' }, bdi(text));
   return bdi(text);
 }
