@@ -100,3 +100,11 @@ testPage('a picture that cannot be loaded is shown as absent', {
   await visit.signIn('#photos');
   await visit.browser.until('return document.querySelector("#list td:last-child").innerText === "–"');
 });
+
+testPage('a search for an id offers its record', { collections }, async (visit) => {
+  await fill(visit);
+  await visit.signIn('#orders?q=2');
+  await visit.shows('Order 2 of Grace Müller', '#records > p');
+  await visit.browser.click('#records > p a');
+  await visit.shows('Order 2 of Grace Müller', '#record-title');
+});

@@ -18,13 +18,13 @@ import {
   select,
 } from '../state/list.js';
 import { allows, state } from '../state/me.js';
-import { toTitle } from '../state/names.js';
+import { findName, toTitle } from '../state/names.js';
 import { address, go, newId, parameter, route, withQuery } from '../state/route.js';
 import { cell, close as closeCell, editedIn } from './cell.js';
 import { close as closeFilters, drawFilters, open as openFilter, openCellMenu } from './filters.js';
 import { alignColumns, called } from './parts.js';
 
-/** @import { Attributes, Collection, Description, Field, Row } from '../types.js' */
+/** @import { Attributes, Child, Collection, Description, Field, Row } from '../types.js' */
 
 /** @type {typeof import('./columns.js') | undefined} */ let columns;
 /** @type {typeof import('./bulk.js') | undefined} */ let bulk;
@@ -89,6 +89,7 @@ export function view() {
         ),
     ),
     drawFilters(collection),
+    drawRecord(collection, parameter('q')),
     !!problem &&
       h(
         'div.note stack pad',
@@ -109,6 +110,12 @@ export function view() {
       drawPages(),
     ),
   );
+}
+
+/** Offers the record whose id is searched for. @type {(of: Collection, id: string) => Child} */
+function drawRecord({ name }, id) {
+  const title = /^\d{1,15}$/u.test(id) ? findName(name, id) : id;
+  return title !== id && h('p.pad', h('a', { href: address(name, id, route.query) }, title));
 }
 
 /** Removes case and accents like the server's search, keeping positions. @param {string} text */
