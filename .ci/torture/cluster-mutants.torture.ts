@@ -38,8 +38,8 @@ const mutants: readonly (readonly [string, string, string, string, string])[] = 
   ],
   [
     'W3', 'nothing looks for an event that the watch has lost', 'options/cluster/shared-log.ts',
-    'this.#tail.isBehind || this.#since(this.#confirmedAt) >= confirmMs',
-    'this.#tail.isBehind',
+    'if (isBehind || this.#isDue) await this.#confirm()',
+    'if (isBehind) await this.#confirm()',
   ],
   [
     'A4', 'a new epoch is taken for a new declaration', 'options/cluster/shared-log.ts',
