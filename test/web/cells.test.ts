@@ -150,3 +150,8 @@ test('an empty cell removes a value, and an object is removed if all its cells a
   const some = read({ 'address.city': 'Oslo', 'address.zip': undefined });
   assert.deepEqual(withChanges(stored, some.changes), { ...stored, address: { city: 'Oslo' } });
 });
+
+test('a member without a value of an object that is absent removes nothing beside it', () => {
+  const changes = [{ path: ['address', 'city'], value: undefined }];
+  assert.deepEqual(withChanges({ id: 1, city: 'Rome' }, changes), { id: 1, city: 'Rome' });
+});
