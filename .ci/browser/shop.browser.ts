@@ -431,7 +431,7 @@ testPage('at 390 pixels a row says its state, amount and time, and labels bare n
     .filter((cell) => cell.checkVisibility()).slice(1).map(({ dataset, className }) => dataset.place ?? className)`;
   await shows('Order of', '#list');
   const placed = 'return ["choice", "number", "time"].map((kind) => document.querySelector(`#list td.${kind}`)?.dataset.place)';
-  assert.deepEqual(await browser.run(placed), ['0', '1', '2']);
+  assert.deepEqual(await browser.run(placed), ['2', '1', '0']);
   assert.equal((await browser.run(seen)).length, 4);
   await visit.visit('#products');
   await shows('Oak lamp', '#list');

@@ -210,21 +210,18 @@ const search = (pauseMs) => (/** @type {Event} */ event) => {
 function nothing(collection) {
   const { name, one, title } = collection;
   const titles = title.toLowerCase();
-  if (readFilters().length > 0 || parameter('q'))
-    return h(
-      'div.empty stack',
-      h('h2', `No ${titles} match`),
-      h('p', h('a', { href: address(name), onclick: stopTyping }, 'Clear search and filters')),
-    );
+  const isPart = readFilters().length > 0 || !!parameter('q');
   return h(
     'div.empty stack',
-    h('h2', `There are no ${titles} yet`),
-    allows(collection, 'create') &&
-      h(
-        'div.row',
-        h('a.primary', { href: address(name, newId) }, `Create the first ${one}`),
-        button('Import a file', () => part('import', HTMLElement).click()),
-      ),
+    h('h2', isPart ? `No ${titles} match` : `There are no ${titles} yet`),
+    isPart
+      ? h('p', h('a', { href: address(name), onclick: stopTyping }, 'Clear search and filters'))
+      : allows(collection, 'create') &&
+          h(
+            'div.row',
+            h('a.primary', { href: address(name, newId) }, `Create the first ${one}`),
+            button('Import a file', () => part('import', HTMLElement).click()),
+          ),
   );
 }
 
@@ -238,47 +235,41 @@ const [boxWidth, newWidth] = [44, 160];
 /** Drawn rows. A row that is the same and looks the same is not described again. */
 const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][]} */ ([]));
 
-/** @type {Map<string, number>} */ let digits = new Map();
-
-/** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
-function drawCell(collection, field, row, mayChange) {
-  const { name, nameField } = collection;
-  if (field.name !== nameField) return cell(collection, field, row, mayChange, digits);
+/** @type {(collection: Collection, row: Row, href: string) => Description} */
+function drawName(collection, row, href) {
   const title = toTitle(collection, row);
-  const link = { id: `open-${row.id}`, href: address(name, row.id, route.query) };
-  return h('th', { scope: 'row', title }, h('a', link, called(collection, title)));
+  const link = h('a', { id: `open-${row.id}`, href }, called(collection, title));
+  return h('th', { scope: 'row', title }, link);
 }
 
-/**
- * Opens a row's record on a click outside its links and controls, unless text in it is selected.
- * @param {Event} event
- */
-function openRow({ target, currentTarget }) {
-  if (!(target instanceof Element) || !(currentTarget instanceof Element)) return;
-  const link = currentTarget.querySelector('th a');
-  if (target.closest('a, input, button, select, textarea') || getSelection()?.isCollapsed === false)
-    return;
-  if (link instanceof HTMLElement) link.click();
-}
+/** What a click in a row is for instead of opening its record. */
+const controls = 'a, input, button, select, textarea';
 
-/** What a narrow page shows of a row. Any other kind comes last. */
-const placedKinds = ['choice', 'money', 'time', 'number', 'integer'];
+/** What a narrow page shows of a row, the best last. */
+const placedKinds = ['integer', 'number', 'time', 'money', 'choice'];
 
 /**
  * Chooses what a narrow page shows below and beside a title that does not say it already.
  * @type {(collection: Collection, shown: readonly Field[]) => Field[]}
  */
 function choosePlaced({ nameField, display }, shown) {
-  const others = shown.filter(({ name }) => name !== nameField && !display.includes(`{${name}}`));
-  const known = placedKinds.flatMap((wanted) =>
-    others.filter(
-      ({ kind, declared: { format } }) => wanted === (typeof format === 'object' ? 'money' : kind),
-    ),
-  );
-  const texts = others.filter((field) => !known.includes(field));
-  const chosen = [...known, ...texts].slice(0, 3);
-  // Below the title is the most room.
-  return [...chosen.filter((field) => texts.includes(field)), ...known].slice(0, chosen.length);
+  const rank = (/** @type {Field} */ { kind, declared: { format } }) =>
+    placedKinds.indexOf(typeof format === 'object' ? 'money' : kind);
+  const best = shown
+    .filter(({ name }) => name !== nameField && !display.includes(`{${name}}`))
+    .sort((one, other) => rank(other) - rank(one))
+    .slice(0, 3);
+  // Below the title is the most room, so a text is first.
+  return best.sort((one, other) => rank(one) - rank(other));
+}
+
+/** @type {(view: Description, field: Field, placed: readonly Field[]) => Description} */
+function drawPlaced(view, field, placed) {
+  const place = placed.indexOf(field);
+  const isBare = /^(?:number|integer)$/u.test(field.kind) && !field.declared.format;
+  const look = { 'data-place': place, 'data-label': isBare && field.label };
+  if (place >= 0) Object.assign(view.attributes, look);
+  return view;
 }
 
 /** The row selected last, where a range begins. */ let lastId = NaN;
@@ -308,20 +299,8 @@ function table(collection) {
     };
     return of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onclick });
   };
-  digits = alignColumns(shown, rows);
+  const digits = alignColumns(shown, rows);
   const placed = choosePlaced(collection, shown);
-  const drawPlaced = (
-    /** @type {Field} */ field,
-    /** @type {Row} */ row,
-    /** @type {boolean} */ may,
-  ) => {
-    const view = drawCell(collection, field, row, may);
-    const place = placed.indexOf(field);
-    const isBare = /^(?:number|integer)$/u.test(field.kind) && !field.declared.format;
-    const look = { 'data-place': place, 'data-label': isBare && field.label };
-    if (place >= 0) Object.assign(view.attributes, look);
-    return view;
-  };
   const here = address(collection.name, '', route.query);
   const common = `${here} ${state.namesRead} ${state.me?.role} ${[...digits]}`;
   const present = readRows(collection);
@@ -332,11 +311,22 @@ function table(collection) {
     const look = `${common} ${isChosen} ${isCurrent} ${editedIn(row)}`;
     const former = drawn.get(row);
     if (former?.look === look) return former.view;
+    const href = address(collection.name, row.id, route.query);
+    // Text can be selected without opening the record.
+    const onclick = (/** @type {Event} */ { target }) =>
+      target instanceof Element &&
+      !target.closest(controls) &&
+      getSelection()?.isCollapsed !== false &&
+      go(href);
     const view = h(
       'tr',
-      { key: row.id, class: isCurrent && 'current', onclick: openRow },
+      { key: row.id, class: isCurrent && 'current', onclick },
       h('td', box(`Select ${toTitle(collection, row)}`, [row])),
-      shown.map((field) => drawPlaced(field, row, mayChange)),
+      shown.map((field) =>
+        field.name === collection.nameField
+          ? drawName(collection, row, href)
+          : drawPlaced(cell(collection, field, row, mayChange, digits), field, placed),
+      ),
     );
     drawn.set(row, { look, view });
     return view;
