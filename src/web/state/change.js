@@ -13,14 +13,14 @@ const requestsAtOnce = 8;
 
 /**
  * Changes or removes a record if it is unchanged since it was shown. Lists do not contain entity
- * tags, so an unknown one is read first.
- * @type {(method: string, of: Collection, row: Row, body?: object, etag?: string) => ReturnType<typeof call>}
+ * tags, so they are read first.
+ * @type {(method: string, of: Collection, row: Row, body?: object) => ReturnType<typeof call>}
  */
-export async function sendIfUnchanged(method, { name }, row, body, etag) {
+export async function sendIfUnchanged(method, { name }, row, body) {
   const path = `${name}/${encodeURIComponent(row.id)}`;
-  const { data: record, ...read } = etag ? { data: row, etag } : await call('GET', path);
+  const { data: record, etag } = await call('GET', path);
   if (JSON.stringify(record) === JSON.stringify(row)) {
-    const answer = await call(method, path, { body, fields: { 'If-Match': read.etag } });
+    const answer = await call(method, path, { body, fields: { 'If-Match': etag } });
     if (answer.status !== 412) {
       // The answer to a removal is empty.
       if (answer.data) showChange(name, answer.data);

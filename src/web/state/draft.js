@@ -87,18 +87,15 @@ function prefill(of) {
 }
 
 /** @param {Draft} of */
-const toPath = ({ collection: { name, single }, id }) =>
-  single || id === newId ? name : `${name}/${encodeURIComponent(id)}`;
-
-/** @param {Draft} of */
 const called = ({ collection: { one, title, single }, id }) =>
   single ? title.toLowerCase() : id === newId ? `the new ${one}` : `${one} ${id}`;
 
 /**
  * Sends a request about a form's record. A single value counts as a record with one field.
- * @type {(of: Draft, method: string, path: string, options?: Parameters<typeof call>[2]) => ReturnType<typeof call>}
+ * @type {(of: Draft, method: string, options?: Parameters<typeof call>[2]) => ReturnType<typeof call>}
  */
-async function send({ collection: { single } }, method, path, options) {
+async function send({ collection: { name, single }, id }, method, options) {
+  const path = single || id === newId ? name : `${name}/${encodeURIComponent(id)}`;
   const answer = await call(method, path, options);
   return single === 'value' ? { ...answer, data: { value: answer.data } } : answer;
 }
@@ -148,7 +145,7 @@ export async function loadDraft(of) {
     base,
   } = of;
   try {
-    const stored = await send(of, 'GET', toPath(of));
+    const stored = await send(of, 'GET');
     // The person has left, or has saved, so the result may be older, or their own.
     if (draft !== of || of.isSaving || of.base !== base) return;
     if (!base && hasOwners && (state.me?.role !== 'admin' || !isOpen(of.collection, 'read'))) {
@@ -332,9 +329,8 @@ export async function save() {
   of.isSaving = true;
   draw();
   try {
-    const request = send(of, method, toPath(of), { body: JSON.parse(sent), fields });
-    const { status, ...stored } = await request;
-    if (status === 412) return await reconcile(of, await send(of, 'GET', toPath(of)));
+    const { status, ...stored } = await send(of, method, { body: JSON.parse(sent), fields });
+    if (status === 412) return await reconcile(of, await send(of, 'GET'));
     Object.assign(of, { before, id: single ? of.id : `${stored.data.id}` });
     adopt(of, stored);
     if (!base && !single) {

@@ -28,7 +28,7 @@ import { relatedView } from './related.js';
 import { removeSoon } from './removal.js';
 import { show, fact } from './parts.js';
 
-/** @import { Child, Description, Draft, Field, Row, Stored } from '../types.js' */
+/** @import { Child, Description, Draft, Field, Row } from '../types.js' */
 
 export const open = () =>
   isAccount()
@@ -68,10 +68,10 @@ const stepButtons = (of) =>
 
 /**
  * Removes a record. If that is allowed, first closes it and focuses the link to the next one.
- * @type {(of: Draft, base: Stored) => Promise<void>}
+ * @type {(of: Draft, row: Row) => Promise<void>}
  */
-const remove = (of, { data, etag }) =>
-  removeSoon(of.collection, [data], etag, async () => {
+const remove = (of, row) =>
+  removeSoon(of.collection, [row], async () => {
     // The person has pressed twice, or moved on.
     if (draft !== of) return false;
     const next = neighbour(of, 1) ?? neighbour(of, -1);
@@ -95,31 +95,27 @@ export function view() {
   if (!draft) return undefined;
   const { id, base, collection } = draft;
   const { one, single, title } = collection;
-  const { isPage } = route;
-  const isPeek = !isAlone() && !!base;
+  const isWhole = isAlone();
+  const isPeek = !isWhole && !!base;
   const status = collection.fields.find((field) => field.kind === 'choice' && field.shown);
   const kind = single ? title : id === newId ? `New ${one}` : capitalized(`${one} ${id}`);
   const name = !single && base && toTitle(collection, base.data);
   return h(
-    isAlone() ? 'aside.scroll alone' : 'aside.scroll',
+    isWhole ? 'aside.scroll alone' : 'aside.scroll',
     { id: 'drawer', key: 'drawer', 'aria-labelledby': 'record-title' },
     h(
       'div.bar row spread pad',
       h(
         'div.grow',
-        isPage && h('a.quiet', { id: 'back', href: address(collection.name) }, title),
-        h(
-          'h2',
-          { id: 'record-title', tabindex: -1, 'aria-level': isAlone() ? 1 : 2 },
-          name || kind,
-        ),
+        route.isPage && h('a.quiet', { id: 'back', href: address(collection.name) }, title),
+        h('h2', { id: 'record-title', tabindex: -1, 'aria-level': isWhole ? 1 : 2 }, name || kind),
         h('small', { id: 'record-kind' }, !!name && name !== id && kind),
       ),
-      isAlone() && status && base && show(status, own(base.data, status.name)),
+      isWhole && status && base && show(status, own(base.data, status.name)),
       isPeek && stepButtons(draft),
       isPeek && h('a.button', { id: 'open-page', href: pageAddress(collection.name, id) }, 'Open'),
-      isAlone() && drawActions(draft),
-      !isAlone() &&
+      isWhole && drawActions(draft),
+      !isWhole &&
         button('×', leave, {
           id: 'close',
           'data-key': 'Escape',
@@ -181,22 +177,22 @@ function recordForm(of) {
 }
 
 /** The actions on a stored record. @param {Draft} of @returns {Child[]} */
-const drawActions = (of) => [
-  !!of.base &&
-    of.collection.isUsers &&
-    state.me?.role === 'admin' &&
-    !isSelf(of) &&
-    button('Invite to choose a password', () => invite(of.id)),
-  !!of.base &&
-    !of.collection.single &&
-    !of.collection.isUsers &&
-    allows(of.collection, 'create') &&
-    button('Duplicate', () => duplicate(of)),
-  of.base &&
-    may(of, 'remove') &&
-    !isSelf(of) &&
-    button('Remove', () => of.base && remove(of, of.base), { class: 'danger' }),
-];
+function drawActions(of) {
+  const { base, collection, id } = of;
+  if (!base) return [];
+  const { single, isUsers } = collection;
+  const isOther = !isSelf(of);
+  return [
+    isUsers &&
+      isOther &&
+      state.me?.role === 'admin' &&
+      button('Invite to choose a password', () => invite(id)),
+    !single && !isUsers && allows(collection, 'create') && button('Duplicate', () => duplicate(of)),
+    isOther &&
+      may(of, 'remove') &&
+      button('Remove', () => remove(of, base.data), { class: 'danger' }),
+  ];
+}
 
 /** @param {Draft} of */
 function saveBar(of) {

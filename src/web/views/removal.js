@@ -19,10 +19,9 @@ let removals = 0;
 
 /**
  * Removes records after the delay, if that is allowed and the person has left their form.
- * @type {(collection: Collection, rows: readonly Row[], etag?: string, leave?: () => Promise<boolean>) =>
- *   Promise<void>} `etag` of a single one
+ * @type {(collection: Collection, rows: readonly Row[], leave?: () => Promise<boolean>) => Promise<void>}
  */
-export async function removeSoon(collection, rows, etag, leave) {
+export async function removeSoon(collection, rows, leave) {
   const [row] = rows;
   const what = count(rows, collection);
   const all = await consequences(collection, rows);
@@ -47,11 +46,11 @@ export async function removeSoon(collection, rows, etag, leave) {
   if (due.length === 0) return;
   select(collection.name, due, false);
   // More can be removed meanwhile.
-  void events.run(() => removeLater(collection, due, `Removing ${text}`, etag));
+  void events.run(() => removeLater(collection, due, `Removing ${text}`));
 }
 
-/** @type {(collection: Collection, rows: readonly Row[], text: string, etag?: string) => Promise<void>} */
-async function removeLater(collection, rows, text, etag) {
+/** @type {(collection: Collection, rows: readonly Row[], text: string) => Promise<void>} */
+async function removeLater(collection, rows, text) {
   const isUndone = await new Promise((resolve) => {
     const [key, undo] = [(removals += 1), () => resolve(true)];
     state.removals = [{ collection, rows, text, key, undo }, ...state.removals];
@@ -61,7 +60,7 @@ async function removeLater(collection, rows, text, etag) {
   if (isUndone) say(`Kept ${what}.`);
   else {
     const kept = await withEach(rows, rowNamer(collection), (row) =>
-      sendIfUnchanged('DELETE', collection, row, undefined, etag),
+      sendIfUnchanged('DELETE', collection, row),
     );
     const news = `Removed ${showNumber(rows.length - kept.length)} of ${what}.`;
     say(kept.length > 0 ? news : `Removed ${what}.`);
