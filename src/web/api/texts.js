@@ -7,28 +7,22 @@ import { toElement, showNumber } from './model.js';
 
 /** @import { Field, Scalar } from '../types.js' */
 
-/** True if a text cannot be mistaken for JSON, so it needs no quotes. @param {string} text */
-export function isPlainText(text) {
-  try {
-    JSON.parse(text);
-    return false;
-  } catch {
-    return !/^\s*["[{]|^$/u.test(text);
-  }
-}
-
 /**
  * Reads JSON, or explains why that is impossible. `isLoose`: a text needs no quotes.
  * @type {(text: string, isLoose: boolean) => { value?: any, problem?: string }}
  */
 export function fromJson(text, isLoose) {
-  if (isLoose && isPlainText(text)) return { value: text };
   try {
     return { value: JSON.parse(text) };
   } catch {
-    return { problem: 'must be JSON, such as {"city": "Rome"}' };
+    return isLoose && !/^\s*["[{]|^$/u.test(text)
+      ? { value: text }
+      : { problem: 'must be JSON, such as {"city": "Rome"}' };
   }
 }
+
+/** True if a text cannot be mistaken for JSON, so it needs no quotes. @param {string} text */
+export const isPlainText = (text) => fromJson(text, true).value === text;
 
 /**
  * @type {(field: Field, value: unknown) => string}

@@ -19,7 +19,6 @@ export const events = {
 
 /** Controls whose last press is at work, so that a double click does not do the same twice. */
 let busy = new WeakSet();
-const actions = 'button, form, [role=switch]';
 
 /**
  * Separates optional attributes from children.
@@ -59,7 +58,7 @@ function render(parent, children) {
   const former = new Map(Array.from(parent.childNodes, (node) => [keys.get(node), node]));
   const nodes = children.flatMap((child, index) => {
     if (typeof child === 'boolean' || child === undefined) return [];
-    const key = (typeof child === 'object' ? child.attributes['key'] : undefined) ?? index;
+    const key = Object(child).attributes?.key ?? index;
     const node = drawNode(child, parent, former.get(key));
     if (node === former.get(key)) former.delete(key);
     keys.set(node, key);
@@ -91,17 +90,14 @@ function drawNode(child, parent, former) {
   const space = child.tag === 'svg' ? 'http://www.w3.org/2000/svg' : parent.namespaceURI;
   const element = isKept ? former : document.createElementNS(space, child.tag);
   descriptions.set(element, child);
-  update(element, child.attributes, child.children, isKept ? known.attributes : {});
+  // Children come first, because a select has no value without options.
+  render(element, child.children);
+  update(element, child.attributes, isKept ? known.attributes : {});
   return element;
 }
 
-/**
- * @type {(element: Element, attributes: Attributes, children: readonly Child[] | undefined,
- *   before: Attributes) => void}
- */
-function update(element, attributes, children, before) {
-  // Children come first, because a select has no value without options.
-  if (children) render(element, children);
+/** @type {(element: Element, attributes: Attributes, before: Attributes) => void} */
+function update(element, attributes, before) {
   for (const name of Object.keys({ ...before, ...attributes })) {
     const value = attributes[name];
     // People change these in the element itself, so they are compared there.
@@ -112,7 +108,7 @@ function update(element, attributes, children, before) {
         // No form of the page is sent by the browser.
         if (isAgain || name === 'onsubmit') event.preventDefault();
         if (isAgain) return undefined;
-        if (element.matches(actions)) busy.add(element);
+        if (element.matches('button, form, [role=switch]')) busy.add(element);
         return events.run(() => value(event)).finally(() => busy.delete(element));
       });
     } else if (isLive ? Reflect.get(element, name) === value : before[name] === value) continue;
@@ -147,8 +143,11 @@ export function reset() {
 export function set(id, ...parts) {
   const { attributes, children } = sorted(parts);
   const element = part(id, HTMLElement);
-  if (children.length > 0) filled.add(element);
-  update(element, attributes, children.length > 0 ? children : undefined, {});
+  if (children.length > 0) {
+    filled.add(element);
+    render(element, children);
+  }
+  update(element, attributes, {});
 }
 
 /** @type {(id: string, onclick: Handler) => void} */
