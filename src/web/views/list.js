@@ -61,7 +61,7 @@ export function view() {
     'section.grow',
     { id: 'records', key: 'records', 'aria-labelledby': 'title', 'aria-busy': `${isBusy}` },
     h(
-      'div.toolbar row one-line pad',
+      'div.toolbar row pad',
       h('h1', { id: 'title', tabindex: -1 }, title),
       h('a.quiet', { id: 'to-api', href: address('', `api/${name}`, route.query) }, 'API'),
       hasSearch &&
@@ -83,7 +83,7 @@ export function view() {
       h('button', { type: 'button', popovertarget: 'more' }, 'More'),
       mayCreate &&
         h(
-          'a.primary',
+          'a.button primary',
           { id: 'new', 'data-key': 'n', href: address(name, newId, route.query) },
           `New ${one}`,
         ),
@@ -219,7 +219,7 @@ function nothing(collection) {
       : allows(collection, 'create') &&
           h(
             'div.row',
-            h('a.primary', { href: address(name, newId) }, `Create the first ${one}`),
+            h('a.button primary', { href: address(name, newId) }, `Create the first ${one}`),
             button('Import a file', () => part('import', HTMLElement).click()),
           ),
   );

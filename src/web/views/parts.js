@@ -55,7 +55,7 @@ export function initials(name) {
   const [first, ...others] = name.match(/(?<!\S)\S/gu) ?? [];
   const signs = [first, others.at(-1)].join('').toUpperCase();
   const hue = [...name].reduce((sum, sign) => sum + (sign.codePointAt(0) ?? 0), 0) % hues;
-  return h(`span.initials hue${hue}`, { 'data-initials': signs });
+  return h(`span.initials hue hue${hue}`, { 'data-initials': signs });
 }
 
 /**
