@@ -144,7 +144,7 @@ async function keepTrying(work) {
     await work();
   } catch (error) {
     failure = explain(error);
-    window.setTimeout(keepTrying, retryMs, work);
+    setTimeout(keepTrying, retryMs, work);
   }
   draw();
 }
@@ -175,8 +175,7 @@ async function start() {
 /** Reads the server's description. Only its documentation waits for that. */
 async function describe() {
   const { data: description } = await call('GET', 'openapi.json');
-  const collections = readCollections(description);
-  Object.assign(state, { description, collections });
+  Object.assign(state, { description, collections: readCollections(description) });
   // The list loads in its declared order, while the person is still unknown.
   const collection = collectionNow();
   if (collection && !collection.single && !route.isPage) void loadList();

@@ -47,7 +47,7 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
   };
   const step = (/** @type {number} */ by) => () => {
     if (!isOpen()) return void suggest('');
-    const { length = 1 } = open.found ?? [];
+    const { length } = open.found ?? [];
     open.active = (open.active + by + length) % (length || 1);
     document.getElementById(`${id}-${open.active}`)?.scrollIntoView({ block: 'nearest' });
   };

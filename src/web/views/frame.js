@@ -25,7 +25,7 @@ onClick('skip', () => draw('#main'));
 export function drawFrame(failure) {
   const { me, message, undo, removals } = state;
   const { view, id } = route;
-  const isReader = !me && isGuide() && !!state.description;
+  const isReader = !me && isGuide() && state.description;
   const here = view ? address(view) : `#/${id}`;
   const all = me ? places() : [];
   const groups = [...Map.groupBy(all, ({ group }) => group)];
@@ -50,7 +50,7 @@ export function drawFrame(failure) {
   set('main', { hidden: !me && !isReader });
   palette?.drawPalette();
   const undoing = { 'data-key': 'u', 'aria-keyshortcuts': 'u' };
-  set('status', message && h('span', message), !!undo && button('Undo', undo, undoing));
+  set('status', message && h('span', message), undo && button('Undo', undo, undoing));
   const leaving = removals.map(({ text, key, undo: keep }) =>
     h('li.row', { key }, h('span', text), button('Undo', keep, undoing)),
   );

@@ -139,11 +139,11 @@ async function run(entry) {
   const { method, body, url } = buildRequest(entry);
   if (method !== 'GET' && !(await ask('run', `${method} ${url}`))) return;
   const began = performance.now();
-  const fields = {
+  const headers = {
     'Content-Type': 'application/json',
     ...(state.me?.id && { 'Session-User': `${state.me.id}` }),
   };
-  const response = await fetch(url, { method, headers: fields, body: body || null }).catch(() => {
+  const response = await fetch(url, { method, headers, body: body || null }).catch(() => {
     throw new Problem('The server did not answer. Check your network.');
   });
   let text = await response.text();
@@ -161,18 +161,18 @@ async function run(entry) {
 
 /** @param {Schema} schema @returns {string} */
 function describeRules(schema) {
-  const { name, type, enum: values, format, items, properties, ...rules } = resolved(schema);
-  const { minimum, maximum, minLength, maxLength, maxItems } = rules;
+  const { name, type, enum: values, format, items, minimum, maximum, ...rules } = resolved(schema);
+  const { minLength, maxLength, maxItems, 'x-references': target, 'x-default': initial } = rules;
   return [
     name ?? values?.join(' | ') ?? [type ?? 'any JSON'].flat().join(' or '),
     items && `of ${describeRules(items)}`,
     format,
-    rules['x-references'] && `id in ${rules['x-references']}`,
+    target && `id in ${target}`,
     minimum !== undefined && `from ${minimum}`,
     maximum !== undefined && `to ${maximum}`,
     (minLength || maxLength) && `${minLength ?? 0} to ${maxLength ?? 'any number of'} characters`,
     maxItems && `at most ${maxItems}`,
-    rules['x-default'] !== undefined && `${rules['x-default']} by default`,
+    initial !== undefined && `${initial} by default`,
   ]
     .filter(Boolean)
     .join(', ');
@@ -190,7 +190,7 @@ const drawTable = (title, rows) =>
     h('summary', `${title} `, h('small', rows.length)),
     table(
       [],
-      rows.map(([name, ...texts]) => [h('code', name), ...texts.map((each) => prose(each))]),
+      rows.map(([name, ...texts]) => [h('code', name), ...texts.map(prose)]),
     ),
   );
 
@@ -301,7 +301,7 @@ function audience({ 'x-access': access = '' }) {
 
 /** @param {Entry} entry */
 function entryView(entry) {
-  const { method, path, operationId: id, summary = '', isOpen = false } = entry;
+  const { method, path, operationId: id, summary, isOpen } = entry;
   const ontoggle = (/** @type {Event} */ { target }) => {
     if (target instanceof HTMLDetailsElement) entry.isOpen = target.open;
   };

@@ -128,7 +128,7 @@ function attention(of) {
   return section(
     'Needs attention',
     notes.map((note) => line(note, h('span.error', note))),
-    h('span', h('span.mark', '✓ '), 'Nothing. All is well.'),
+    h('span', '✓ Nothing. All is well.'),
   );
 }
 

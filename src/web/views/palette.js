@@ -1,7 +1,7 @@
 // @ts-check
 /** Goes to a collection, an action or a record by a part of its name. */
 import { combobox } from '../lib/combobox.js';
-import { draw, part, set } from '../lib/dom.js';
+import { part, set } from '../lib/dom.js';
 import { allowed } from '../state/me.js';
 import { places } from '../state/places.js';
 import { address, go, newId } from '../state/route.js';
@@ -58,8 +58,7 @@ export function drawPalette() {
 dialog.onclose = () => (text = '');
 
 export function open() {
-  if (!dialog.open) dialog.showModal();
   drawPalette();
+  dialog.showModal();
   part('place', HTMLInputElement).click();
-  draw('#place');
 }

@@ -36,7 +36,7 @@ export function groupCauses(refusals) {
  */
 export function tell(title, lines, save) {
   const list = h('ul.error stack tight scroll', { id: 'refused-list' }, lines);
-  set('refused-body', list, !!save && button('Download the refused lines', save));
+  set('refused-body', list, save && button('Download the refused lines', save));
   return ask('refused', title);
 }
 

@@ -50,7 +50,7 @@ function placed() {
     heights[column] = y + height + row;
     return [of, { x: column * (width + gap) + gap / 2, y, height }];
   };
-  const sorted = [...columns.keys(), ...state.collections.filter((each) => !columns.has(each))];
+  const sorted = [...new Set([...columns.keys(), ...state.collections])];
   const places = new Map(sorted.map(place));
   return { all, places, size: heights.length * (width + gap), bottom: Math.max(...heights) };
 }

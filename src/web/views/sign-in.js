@@ -79,8 +79,9 @@ const listIssues = (error) => (error instanceof Problem ? error.issues : []);
 
 /** Says why a form was refused. @param {unknown} error */
 function explainAll(error) {
-  const issues = listIssues(error);
-  const all = issues.map(({ pointer, detail }) => `${capitalized(pointer.slice(1))} ${detail}.`);
+  const all = listIssues(error).map(
+    ({ pointer, detail }) => `${capitalized(pointer.slice(1))} ${detail}.`,
+  );
   return all.join(' ') || explain(error);
 }
 
