@@ -20,11 +20,12 @@ import { groupCauses, report } from './refused.js';
 
 /**
  * A line of a file: `source` is its content, `stored` the record that it changes, and `record` the
- * result. `changed`: the fields with new values. `given`: labels of fields that the server fills
- * in.
+ * result. `outcome`: what happens to it. `changed`: the fields with new values. `given`: labels of
+ * fields that the server fills in.
  * @import { Collection, Field, Row } from '../types.js'
- * @typedef {{ number: number, source: object, problem: string, changes: readonly import('../api/cells.js').Change[],
- *   id?: unknown, stored?: Row | undefined, record?: { [field: string]: unknown },
+ * @typedef {{ number: number, source: object, problem: string, outcome: string,
+ *   changes: readonly import('../api/cells.js').Change[], id?: unknown, stored?: Row | undefined,
+ *   record?: { [field: string]: unknown },
  *   changed: readonly Field[], given: readonly string[] }} Line
  * @typedef {{ isCsv: boolean, heads: readonly string[], lines: readonly Line[] }} File
  */
@@ -108,8 +109,7 @@ async function importFile(collection) {
   set('file', { value: '', onchange });
   show();
   const columns = collection.fields.filter(({ created }) => created).map(({ name }) => name);
-  const isConfirmed = await ask('import-file', columns.join(', '));
-  if (!isConfirmed) return;
+  if (!(await ask('import-file', columns.join(', ')))) return;
   state.isImporting = true;
   await write(collection, file).finally(() => (state.isImporting = false));
 }
@@ -146,6 +146,7 @@ function readFile(collection, text) {
       number: index + (isCsv ? 2 : 1),
       source: Object(source),
       problem: '',
+      outcome: '',
       changes: [],
       changed: [],
       given: [],
@@ -153,8 +154,8 @@ function readFile(collection, text) {
     if (typeof source !== 'object' || source === null || Array.isArray(source))
       return { ...line, problem: `This is ${JSON.stringify(source)}, not a record.` };
     const { changes, problems, id, given } = read(source);
-    const isTwice = id !== undefined && ids.size === ids.add(`${id}`).size;
-    if (isTwice) problems.push(`An earlier line has the id ${id}.`);
+    if (id !== undefined && ids.size === ids.add(`${id}`).size)
+      problems.push(`An earlier line has the id ${id}.`);
     return { ...line, changes, id, given, problem: problems.join(' ') };
   });
   return { isCsv, heads, lines };
@@ -167,9 +168,8 @@ async function compare({ name, one, fields }, lines) {
   const ids = lines.flatMap(({ id }) => (id === undefined ? [] : `${id}`));
   /** @type {Map<string, Row>} */ const stored = new Map();
   while (ids.length > 0) {
-    const some = { 'id:in': joinValues(ids.splice(0, idsAtOnce)) };
-    const path = `${name}?${new URLSearchParams(some)}`;
-    for (const row of (await call('GET', path)).data) stored.set(`${row.id}`, row);
+    const some = new URLSearchParams({ 'id:in': joinValues(ids.splice(0, idsAtOnce)) });
+    for (const row of (await call('GET', `${name}?${some}`)).data) stored.set(`${row.id}`, row);
   }
   for (const line of lines) {
     const { changes, problem } = line;
@@ -191,49 +191,44 @@ async function compare({ name, one, fields }, lines) {
     ]
       .filter(Boolean)
       .join(' ');
+    const valid = !before ? 'new' : isSame(before, record) ? 'unchanged' : 'change';
+    line.outcome = line.problem ? 'refused' : valid;
   }
 }
 
-/** @param {Line} line */
-const isNew = ({ stored, problem }) => !stored && !problem;
+const outcomes = ['change', 'new', 'unchanged', 'refused'];
 
-/** @param {Line} line */
-const isChange = ({ stored, record, problem }) => !!stored && !problem && !isSame(stored, record);
+/** Returns the lines of each outcome, in that order. @param {readonly Line[]} lines */
+const sorted = (lines) =>
+  outcomes.map((outcome) => lines.filter((line) => line.outcome === outcome));
 
 /** @param {readonly Line[]} lines */
-const listDue = (lines) => lines.filter((line) => isNew(line) || isChange(line));
+const listDue = (lines) => sorted(lines).slice(0, 2).flat();
 
 /** @type {(collection: Collection, lines: readonly Line[]) => import('../types.js').Description} */
 function drawPreview(collection, lines) {
   const { fields, one } = collection;
-  const changes = lines.filter(isChange);
-  const news = lines.filter(isNew);
-  const bad = lines.filter(({ problem }) => problem);
+  const all = sorted(lines);
+  const counts = all.flatMap(({ length }, at) =>
+    length > 0 ? `${showNumber(length)} ${outcomes[at]}` : [],
+  );
+  const [changes = [], news = [], , bad = []] = all;
   const given = new Set(news.flatMap((line) => line.given));
-  const same = lines.length - changes.length - news.length - bad.length;
-  /** @type {[total: number, word: string][]} */
-  const counts = [
-    [changes.length, 'change'],
-    [news.length, 'new'],
-    [same, 'unchanged'],
-    [bad.length, 'refused'],
-  ];
   const edits = changes.flatMap(({ stored, record, changed }) =>
     changed.map((field) => [
       bdi(stored ? toTitle(collection, stored) : ''),
       field.label,
-      bdi(shown(field, own(stored, field.name))),
-      bdi(shown(field, own(record, field.name))),
+      shown(field, stored),
+      shown(field, record),
     ]),
   );
   const columns = fields.filter(({ created }) => created);
   const rows = news
     .slice(0, previewMax)
-    .map(({ record }) => columns.map((field) => bdi(shown(field, own(record, field.name)))));
-  const heads = columns.map(({ label }) => label);
+    .map(({ record }) => columns.map((field) => shown(field, record)));
   return h(
     'div.stack',
-    h('p', counts.flatMap(([n, word]) => (n ? `${showNumber(n)} ${word}` : [])).join(', ')),
+    h('p', counts.join(', ')),
     given.size > 0 && h('p.quiet', `The server fills in ${[...given].join(', ')} of new records.`),
     edits.length > 0 &&
       h(
@@ -241,7 +236,15 @@ function drawPreview(collection, lines) {
         { key: 'edits', tabindex: 0 },
         table([capitalized(one), 'Field', 'Before', 'After'], edits.slice(0, previewMax)),
       ),
-    rows.length > 0 && h('div.scroll', { key: 'news', tabindex: 0 }, table(heads, rows)),
+    rows.length > 0 &&
+      h(
+        'div.scroll',
+        { key: 'news', tabindex: 0 },
+        table(
+          columns.map(({ label }) => label),
+          rows,
+        ),
+      ),
     h(
       'ul.error',
       { key: 'bad' },
@@ -250,24 +253,27 @@ function drawPreview(collection, lines) {
   );
 }
 
-/** @type {(field: Field, value: unknown) => string} */
-const shown = (field, value) =>
-  typeof value === 'object' && value ? JSON.stringify(value) : toShow(field, value);
+/** @param {Field} field @param {unknown} record */
+function shown(field, record) {
+  const value = own(record, field.name);
+  return bdi(typeof value === 'object' && value ? JSON.stringify(value) : toShow(field, value));
+}
 
 /**
  * @type {(collection: Collection, file: File) => Promise<void>}
  */
 async function write(collection, file) {
-  const due = listDue(file.lines);
+  const [changes = [], news = []] = sorted(file.lines);
+  const due = { length: changes.length + news.length };
   const refusals = [
-    ...(await createEach(collection, due.filter(isNew), nameLine)),
-    ...(await withEach(due.filter(isChange), nameLine, async ({ stored, record }) =>
+    ...(await createEach(collection, news, nameLine)),
+    ...(await withEach(changes, nameLine, async ({ stored, record }) =>
       stored && record ? sendIfUnchanged('PUT', collection, stored, record) : undefined,
     )),
   ];
-  const news = `Imported ${showNumber(due.length - refusals.length)} of ${count(due, collection)}.`;
-  say(news);
+  const done = `Imported ${showNumber(due.length - refusals.length)} of ${count(due, collection)}.`;
+  say(done);
   await loadList(true);
   const refused = refusals.map(({ of }) => of);
-  await report(news, refusals, () => saveRefused(collection, file, refused));
+  await report(done, refusals, () => saveRefused(collection, file, refused));
 }
