@@ -86,7 +86,7 @@
  * `api`, for an operation of `items`.
  * @typedef {{ view: string, id: string, of?: string | undefined, operation?: string | undefined,
  *   isPage: boolean, query: URLSearchParams }} Route
- * @typedef {{ collection: Collection, rows: readonly Row[], text: string, key: number, undo: () => void }} Removal
+ * @typedef {{ collection: Collection, rows: readonly Row[], text: string, key: string, undo: () => void }} Removal
  */
 
 /**

@@ -83,9 +83,7 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
       nameField: /^\{([^{}]+)\}$/u.exec(template)?.[1] ?? 'id',
       single: !!single && (value ? 'value' : 'fields'),
       sortMax: list?.parameters?.find((each) => each.name === 'sort')?.schema.maxItems ?? 1,
-      bulkMax:
-        paths[`/${name}/batch`]?.post?.requestBody?.content?.['application/json']?.schema
-          .maxItems ?? 1,
+      bulkMax: findSchema(paths[`/${name}/batch`]?.post?.requestBody)?.maxItems ?? 1,
       isOpenEnded: !!declaration.additional,
       newestFirst: timestamps ? '-createdAt,-id' : undefined,
       display: template,
@@ -315,7 +313,6 @@ const units = [
   ['day', 86_400],
   ['hour', 3600],
   ['minute', 60],
-  ['second', 1],
 ];
 const agesDaysMax = 30;
 
@@ -328,9 +325,9 @@ export function showAge(iso) {
 }
 
 /**
- * @type {(field: Pick<Field, 'kind' | 'name'> & { declared?: Declared }, value: unknown) => string}
+ * @type {(field: Field, value: unknown) => string}
  */
-export function toShow({ kind, name, declared }, value) {
+export function toShow({ kind, name, declared: { format } }, value) {
   if (value === undefined || value === null) return '–';
   if (kind === 'json' && typeof value === 'object') return JSON.stringify(value);
   if (kind === 'time') return showTime(`${value}`);
@@ -338,7 +335,6 @@ export function toShow({ kind, name, declared }, value) {
   if (Array.isArray(value)) return value.join(', ');
   const isNumber = name !== 'id' && (kind === 'number' || kind === 'integer');
   if (!isNumber) return `${value}`;
-  const format = declared?.format;
   if (!format) return showNumber(Number(value));
   /** @type {Intl.NumberFormatOptions} */
   const options =

@@ -113,9 +113,9 @@ const writeTime = (iso) => {
  */
 export function ruleBroken({ schema }, value) {
   if (value === undefined || value === null) return undefined;
-  const { minLength = 0, maxLength = Infinity, minimum = -Infinity, maximum = Infinity } = schema;
-  const { enum: values, pattern = '', type } = schema;
-  const types = [type ?? []].flat();
+  const { enum: values, pattern = '', type = [], minLength = 0, maxLength = Infinity } = schema;
+  const { minimum = -Infinity, maximum = Infinity } = schema;
+  const types = [type].flat();
   if (types.length > 0 && !types.some((each) => isOfType(each, value)))
     return `must be ${typeWords[types[0] ?? ''] ?? types[0]}`;
   if (values)

@@ -122,13 +122,13 @@ export function cell(collection, field, row, mayChange, digits, isDirect = false
   const shown = showAligned(field, value, digits);
   const edit = () => begin(collection, row, field);
   const text = findTarget(field) ? '' : toShow(field, value);
+  const look = { key: name, class: kind, title: text || false };
   if (isOpen && kind === 'choice')
     return h(
       'td',
-      { key: name, class: kind },
+      look,
       button(shown, edit, { class: 'plain', 'aria-label': `${label}: ${text}. Change it` }),
     );
-  const look = { key: name, class: kind, title: text || false };
   if (!isOpen) return h('td', look, shown);
   const onkeydown = (/** @type {Event} */ event) => {
     const isEnter = event instanceof KeyboardEvent && event.key === 'Enter';

@@ -60,7 +60,7 @@ export function control(field, value, onText, more) {
     const look = { dir: 'auto', rows: 3, spellcheck: `${!isCode}` };
     return h(isCode ? 'textarea.code' : 'textarea', { ...look, ...common });
   }
-  const isNumber = [kind, like].some((each) => each === 'number' || each === 'integer');
+  const isNumber = ['number', 'integer'].includes(like ?? kind);
   return h('input', {
     type: types[kind] ?? 'text',
     dir: (kind === 'text' || !!like) && 'auto',

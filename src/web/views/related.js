@@ -28,10 +28,11 @@ export const relatedView = (collection, id) =>
 function drawTable(id, related, index) {
   const { from, field, query, total, rows } = related;
   const columns = listColumns(from).filter(({ name }) => name !== field.name && name !== 'id');
-  const shown = columns.slice(0, route.isPage ? columnsMax : peekMax);
+  const { isPage } = route;
+  const shown = columns.slice(0, isPage ? columnsMax : peekMax);
   const digits = alignColumns(shown, rows);
-  const mayChange = route.isPage && allows(from, 'change');
-  const mayRemove = route.isPage && allows(from, 'remove');
+  const mayChange = isPage && allows(from, 'change');
+  const mayRemove = isPage && allows(from, 'remove');
   const body = rows
     .filter((row) => !isLeaving(from, row))
     .map((row) => {
@@ -45,7 +46,7 @@ function drawTable(id, related, index) {
           h(
             'a.quiet',
             {
-              id: route.isPage && `open-${row.id}`,
+              id: isPage && `open-${row.id}`,
               href: pageAddress(from.name, row.id),
               'aria-label': `Open ${title}`,
             },
@@ -80,7 +81,7 @@ function drawTable(id, related, index) {
       ),
     total > rows.length && h('p.quiet', `The first ${rows.length} of ${showNumber(total)}.`),
     allows(from, 'create') &&
-      (route.isPage
+      (isPage
         ? adder(id, related, index)
         : h('a', { href: address(from.name, newId, query) }, `+ New ${from.one}`)),
   );

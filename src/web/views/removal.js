@@ -1,5 +1,6 @@
 // @ts-check
 /** Removes records. Asks the server what refers to them, and allows undo for some seconds. */
+import { newKey } from '../api/call.js';
 import { readOnDelete, showNumber } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
 import { draw, events, h, part } from '../lib/dom.js';
@@ -15,7 +16,6 @@ import { report, tell } from './refused.js';
 /** @import { Collection, Row } from '../types.js' */
 
 const [undoSeconds, confirmMin, idsMax] = [10, 20, 100];
-let removals = 0;
 
 /**
  * Removes records after the delay, if that is allowed and the person has left their form.
@@ -52,8 +52,8 @@ export async function removeSoon(collection, rows, leave) {
 /** @type {(collection: Collection, rows: readonly Row[], text: string) => Promise<void>} */
 async function removeLater(collection, rows, text) {
   const isUndone = await new Promise((resolve) => {
-    const [key, undo] = [(removals += 1), () => resolve(true)];
-    state.removals = [{ collection, rows, text, key, undo }, ...state.removals];
+    const undo = () => resolve(true);
+    state.removals = [{ collection, rows, text, key: newKey(), undo }, ...state.removals];
     window.setTimeout(() => resolve(false), undoSeconds * 1000);
   });
   const what = count(rows, collection);
