@@ -57,7 +57,6 @@ export async function call(method, path, options = {}) {
     ...fields,
   };
   const { signal: gone } = leaving;
-  const ends = [AbortSignal.timeout(answerTimeoutMs), gone, ...(signal ? [signal] : [])];
   const doubt = isRead ? '' : ' It is not known whether the change was made.';
   const fail = (/** @type {string} */ message, status = 0) =>
     Object.assign(new Problem(`${message}${doubt}`), { status, isUnknown: !isRead });
@@ -68,7 +67,11 @@ export async function call(method, path, options = {}) {
       method,
       headers,
       body: JSON.stringify(body) ?? null,
-      signal: AbortSignal.any(ends),
+      signal: AbortSignal.any([
+        AbortSignal.timeout(answerTimeoutMs),
+        gone,
+        ...(signal ? [signal] : []),
+      ]),
     });
     data = await response.text();
   } catch (error) {

@@ -63,11 +63,11 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
       findSchema((create ?? put)?.requestBody),
       findSchema(change?.requestBody),
     ].map((shape, _, [, input]) => (value ? shapeOfValue(input) : shape));
-    const names = new Set(shapes.flatMap((shape) => Object.keys(shape?.properties ?? {})));
     const declarations = new Map(
       Object.entries({ ...serverFields, id: declaration.id, value, ...declaration.fields }),
     );
-    const fields = [...names].map((each) =>
+    const names = shapes.flatMap((shape) => Object.keys(shape?.properties ?? {}));
+    const fields = [...new Set(names)].map((each) =>
       readField(each, shapes, declarations.get(each), lists?.sort),
     );
     const template = display ?? chooseDisplay(fields);

@@ -50,8 +50,10 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
   if (!text && !mayBeEmpty) return isRequired ? { problem: 'must be filled in' } : { value: null };
   if (kind === 'json') return fromJson(text, !!declared.like);
   if (kind === 'list') {
-    const lines = text.split('\n').filter((line) => line.trim());
-    const read = lines.map((line) => fromText(toElement(field), line, true, decimal));
+    const read = text
+      .split('\n')
+      .filter((line) => line.trim())
+      .map((line) => fromText(toElement(field), line, true, decimal));
     const problem = read.find((each) => each.problem)?.problem;
     return problem ? { problem } : { value: read.map(({ value }) => value) };
   }
@@ -104,8 +106,9 @@ function readNumber(text, decimal = readerDecimal) {
  */
 const writeTime = (iso) => {
   const time = new Date(iso);
-  const local = new Date(+time - time.getTimezoneOffset() * 60_000).toISOString();
-  return local.slice(0, 'yyyy-mm-ddThh:mm'.length);
+  return new Date(+time - time.getTimezoneOffset() * 60_000)
+    .toISOString()
+    .slice(0, 'yyyy-mm-ddThh:mm'.length);
 };
 
 /**

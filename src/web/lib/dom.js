@@ -87,8 +87,12 @@ function drawNode(child, parent, former) {
   const known = former && descriptions.get(former);
   if (former && known === child) return former;
   const isKept = former instanceof Element && known?.tag === child.tag;
-  const space = child.tag === 'svg' ? 'http://www.w3.org/2000/svg' : parent.namespaceURI;
-  const element = isKept ? former : document.createElementNS(space, child.tag);
+  const element = isKept
+    ? former
+    : document.createElementNS(
+        child.tag === 'svg' ? 'http://www.w3.org/2000/svg' : parent.namespaceURI,
+        child.tag,
+      );
   descriptions.set(element, child);
   // Children come first, because a select has no value without options.
   render(element, child.children);

@@ -64,10 +64,12 @@ export async function createEach({ name: path, title, bulkMax }, all, name) {
   for (let at = 0; at < all.length; at += bulkMax) parts.push(all.slice(at, at + bulkMax));
   for (const [at, part] of parts.entries()) {
     const bodies = part.map(({ record }) => record);
-    const fields = { 'Idempotency-Key': newKey() };
-    const body = isBulk ? bodies : bodies[0];
+    const request = {
+      body: isBulk ? bodies : bodies[0],
+      fields: { 'Idempotency-Key': newKey() },
+    };
     say(`Creating ${title.toLowerCase()}: ${all.length - refusals.length} to do…`);
-    await call('POST', isBulk ? `${path}/batch` : path, { body, fields }).catch((error) => {
+    await call('POST', isBulk ? `${path}/batch` : path, request).catch((error) => {
       // Too long for one request, so the halves are sent next.
       const half = part.length >> 1;
       if (error.status === 413 && half > 0)
@@ -100,8 +102,9 @@ export async function setField(collection, rows, name, value, report, isUndo = f
   /** @type {Row[]} */ const after = [];
   const refusals = await withEach(rows, rowNamer(collection), async (row) => {
     const body = { [name]: value(row) ?? null };
-    const change = () => sendIfUnchanged('PATCH', collection, row, body);
-    const { data: record } = await store(collection, row.id, change);
+    const { data: record } = await store(collection, row.id, () =>
+      sendIfUnchanged('PATCH', collection, row, body),
+    );
     before.set(row.id, own(row, name));
     after.push(record);
   });

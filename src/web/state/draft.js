@@ -114,8 +114,6 @@ export const may = (of, operation) =>
 const named = ({ base, texts }, field) =>
   base ? [base.data[field] ?? []].flat() : (texts[field] ?? '').split('\n').map(Number);
 
-const together = new Intl.ListFormat('en-GB');
-
 /**
  * Says who may carry out an operation on the form's record.
  * @type {(of: Draft, operation: string) => string}
@@ -131,7 +129,8 @@ export function whoMay(of, operation) {
     );
     return others.map((name) => (/^\d+$/u.test(name) ? `user ${name}` : name));
   });
-  return `Only ${together.format([...new Set(who), 'administrators'])}`;
+  const all = [...new Set(who), 'administrators'];
+  return `Only ${new Intl.ListFormat('en-GB').format(all)}`;
 }
 
 /** Reads what refers to the open record, whichever that is now. */
@@ -149,9 +148,11 @@ export async function loadDraft(of) {
     // The person has left, or has saved, so the result may be older, or their own.
     if (draft !== of || of.isSaving || of.base !== base) return;
     if (!base && hasOwners && (state.me?.role !== 'admin' || !isOpen(of.collection, 'read'))) {
-      const mine = call('GET', `${name}?owner=me&id=${encodeURIComponent(id)}`);
       // If the person may not list, the server decides.
-      of.isOwner = (await mine.catch(() => ({ data: [id] }))).data.length > 0;
+      const mine = await call('GET', `${name}?owner=me&id=${encodeURIComponent(id)}`).catch(
+        () => {},
+      );
+      of.isOwner = mine?.data.length !== 0;
     }
     const taken = adopt(of, stored);
     if (!base) void reloadRelated().catch(() => {});
@@ -337,8 +338,12 @@ export async function save() {
       // Typing continues in the same field; after the button, in the first one.
       const isTyping = document.activeElement?.matches(controls);
       // Related records are added on its page.
-      const isReferred = referencesTo(name).length > 0;
-      await go(isReferred ? pageAddress(name, of.id) : address(name, of.id, route.query), true);
+      await go(
+        referencesTo(name).length > 0
+          ? pageAddress(name, of.id)
+          : address(name, of.id, route.query),
+        true,
+      );
       if (!isTyping) draw(controls);
       void loadList(true);
     }
@@ -351,12 +356,11 @@ export async function save() {
       const field = fields.find(({ name }) => `${pointer}/`.startsWith(`/${name}/`));
       of.issues[field?.name ?? ''] = detail;
     }
-    const isShownAtField = fields.some((field) => of.issues[field.name]);
     Object.assign(of, {
       isSaving: false,
       isUnknown,
       isGone: !!base && status === 404,
-      message: isShownAtField ? '' : explain(error),
+      message: fields.some((field) => of.issues[field.name]) ? '' : explain(error),
     });
     return leadToIssue();
   }

@@ -81,9 +81,10 @@ export async function loadList(again = false) {
   const { signal } = (loading = new AbortController());
   draw();
   try {
-    const options = { signal, fields: { Prefer: 'count=exact' } };
-    const path = listPath({ limit: pageSize(), sort: order });
-    const { data: rows, total } = await call('GET', path, options);
+    const { data: rows, total } = await call('GET', listPath({ limit: pageSize(), sort: order }), {
+      signal,
+      fields: { Prefer: 'count=exact' },
+    });
     // The records of this page are gone.
     if (rows.length === 0 && total > 0 && query.has('offset')) return await go(withQuery({}), true);
     Object.assign(list, { rows, total, query, problem: '', changes: 0 });

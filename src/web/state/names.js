@@ -56,8 +56,7 @@ export function toTitle({ display, fields }, row, depth = 2) {
     const target = findTarget(field);
     return target && depth > 0 ? findName(target, value, depth - 1) : toShow(field, value);
   };
-  const parts = /\{\{|\}\}|\{([^{}]*)\}/gu;
-  const title = display.replaceAll(parts, (brace, name) =>
+  const title = display.replaceAll(/\{\{|\}\}|\{([^{}]*)\}/gu, (brace, name) =>
     name === undefined ? brace.charAt(0) : text(name),
   );
   return [...title].slice(0, titleMax).join('').trim() || `${row.id}`;

@@ -43,11 +43,14 @@ export async function loadRelated(collection, id) {
   if (related.key !== key) related = { key, all: [] };
   const all = await Promise.all(
     referencesTo(collection.name).map(async ({ from, field }, index) => {
-      const name = field.kind === 'list' ? `${field.name}:has` : field.name;
-      const query = new URLSearchParams({ [name]: `${id}` });
-      const sort = from.newestFirst ?? (route.isPage ? undefined : '-id');
-      const limit = route.isPage ? pageMax : peekMax;
-      const { total, data: rows } = await readPage(from, { limit, sort }, query);
+      const query = new URLSearchParams({
+        [field.kind === 'list' ? `${field.name}:has` : field.name]: `${id}`,
+      });
+      const page = {
+        limit: route.isPage ? pageMax : peekMax,
+        sort: from.newestFirst ?? (route.isPage ? undefined : '-id'),
+      };
+      const { total, data: rows } = await readPage(from, page, query);
       const { texts = {}, isTried = false } = related.all[index] ?? {};
       return { from, collection: from.name, field, query, total, rows, texts, isTried };
     }),

@@ -21,19 +21,25 @@ export function drawSelection(collection) {
   drawField(collection);
   const { name } = collection;
   const { selected, total } = list;
-  const selectAll = async () => select(name, (await call('GET', listPath())).data, true);
-  const save = async () => (await import('./transfer.js')).saveRecords(collection, selected);
   return h(
     'div.actions row',
     { id: 'selection', key: 'selection' },
     h('span.quiet', `${count(selected, collection)} selected`),
     selected.length < total &&
-      button(`Select all ${showNumber(total)}`, selectAll, { id: 'bulk-all' }),
+      button(
+        `Select all ${showNumber(total)}`,
+        async () => select(name, (await call('GET', listPath())).data, true),
+        { id: 'bulk-all' },
+      ),
     allows(collection, 'change') &&
       button('Set field…', () => askField(collection, selected), { id: 'bulk-set' }),
     allows(collection, 'create') &&
       button('Duplicate', () => duplicate(collection, selected), { id: 'bulk-copy' }),
-    button('Export', save, { id: 'bulk-export' }),
+    button(
+      'Export',
+      async () => (await import('./transfer.js')).saveRecords(collection, selected),
+      { id: 'bulk-export' },
+    ),
     button('Remove', () => removeSoon(collection, selected), { id: 'remove-selected' }),
     button('Clear', () => select(name, selected, false), { id: 'clear-selected' }),
   );
@@ -49,10 +55,9 @@ function drawField(collection) {
   if (!field) return;
   const all = listSettable(collection);
   const onchange = (/** @type {Event} */ event) => {
-    const field = all.find(({ name }) => name === readInput(event));
-    Object.assign(setting, { field, text: '' });
+    setting.field = all.find(({ name }) => name === readInput(event));
+    setting.text = '';
   };
-  const type = (/** @type {string} */ typed) => (setting.text = typed);
   set(
     'set-body',
     h(
@@ -60,7 +65,11 @@ function drawField(collection) {
       { 'aria-label': 'Field', value: field.name, onchange },
       all.map(({ name, label }) => h('option', { value: name }, label)),
     ),
-    control(field, text, type, { id: 'set-value', 'aria-label': 'Value', key: field.name }),
+    control(field, text, (typed) => (setting.text = typed), {
+      id: 'set-value',
+      'aria-label': 'Value',
+      key: field.name,
+    }),
   );
 }
 

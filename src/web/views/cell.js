@@ -106,18 +106,21 @@ export function cell(collection, field, row, mayChange, digits, isDirect = false
   const isOpen = mayChange && field.changed && !elsewhere.has(kind) && !field.schema.properties;
   const title = toTitle(collection, row);
   if (isOpen && kind === 'boolean') {
-    const toggle = {
-      type: 'checkbox',
-      role: 'switch',
-      checked: value === true,
-      'aria-label': `${label}: ${title}`,
-      // Changes once the server has stored it.
-      onclick(/** @type {Event} */ event) {
-        event.preventDefault();
-        return change(collection, row, field, value !== true);
-      },
-    };
-    return h('td', { key: name }, h('input', toggle));
+    return h(
+      'td',
+      { key: name },
+      h('input', {
+        type: 'checkbox',
+        role: 'switch',
+        checked: value === true,
+        'aria-label': `${label}: ${title}`,
+        // Changes once the server has stored it.
+        onclick(/** @type {Event} */ event) {
+          event.preventDefault();
+          return change(collection, row, field, value !== true);
+        },
+      }),
+    );
   }
   const shown = showAligned(field, value, digits);
   const edit = () => begin(collection, row, field);

@@ -151,12 +151,11 @@ function reference({ name, kind }, target, value, onText, more = {}) {
     type: (/** @type {string} */ text) => write(isList ? chosen : [], text),
     take: (/** @type {{ key: string }} */ { key }) => write(isList ? [...chosen, key] : [key]),
   };
-  const look = { name, placeholder: `Search ${target.title.toLowerCase()}`, ...more };
   return h(
     'div.combo stack tight',
     { key: more['key'] },
     isList && h('div.row tight', chips),
-    combobox(options, look),
+    combobox(options, { name, placeholder: `Search ${target.title.toLowerCase()}`, ...more }),
     !isList && !!more['id'] && chips,
   );
 }

@@ -92,14 +92,15 @@ export function drawFilters(collection) {
     const { filter, names, values } = condition;
     const words = describe(condition);
     const remove = () => leave(Object.fromEntries(names.map((name) => [name, ''])));
-    const content = words.map((text, at) => {
-      const look = {
-        class: at === 1 ? 'plain quiet' : 'plain',
-        popovertarget: 'filter',
-        popovertargetaction: 'show',
-      };
-      return filter ? button(bdi(text), () => open(at > 0, filter, values), look) : text;
-    });
+    const content = words.map((text, at) =>
+      filter
+        ? button(bdi(text), () => open(at > 0, filter, values), {
+            class: at === 1 ? 'plain quiet' : 'plain',
+            popovertarget: 'filter',
+            popovertargetaction: 'show',
+          })
+        : text,
+    );
     return chip(`${index}`, `Remove the filter: ${words.join(' ')}`, remove, ...content);
   });
   const title = [parameter('q'), ...conditions.map((each) => describe(each).join(' '))];
@@ -134,7 +135,6 @@ function drawViews({ name }, chips, title) {
     if (await ask('save-view')) keep([...views, [input.value, here]]);
   };
   const isNew = here && !views.some(([, query]) => query === here);
-  const saving = isNew && button('Save this view', save, { key: 'save', class: 'plain quiet' });
   return (
     (!!here || views.length > 0) &&
     h(
@@ -147,7 +147,12 @@ function drawViews({ name }, chips, title) {
           tab('All', ''),
           saved,
         ),
-      h('div.row', { id: 'chips', key: 'chips' }, chips, saving),
+      h(
+        'div.row',
+        { id: 'chips', key: 'chips' },
+        chips,
+        isNew && button('Save this view', save, { key: 'save', class: 'plain quiet' }),
+      ),
     )
   );
 }

@@ -153,8 +153,13 @@ const readOffset = () => Number(list.query.get('offset'));
 function drawRange() {
   const { rows, total } = list;
   const at = readOffset();
-  const range = `${showNumber(at + 1)}–${showNumber(at + rows.length)} of ${showNumber(total)}`;
-  return h('p.quiet', { id: 'range', key: 'range' }, rows.length > 0 && total >= 0 && range);
+  return h(
+    'p.quiet',
+    { id: 'range', key: 'range' },
+    rows.length > 0 &&
+      total >= 0 &&
+      `${showNumber(at + 1)}–${showNumber(at + rows.length)} of ${showNumber(total)}`,
+  );
 }
 
 function drawPages() {
