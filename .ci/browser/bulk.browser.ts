@@ -154,6 +154,7 @@ testPage('a list is exported completely as JSON and as CSV without formulas', { 
 async function importFile(visit: Visit, name: string, text: string): Promise<void> {
   const path = join(await folder(visit), name);
   writeFileSync(path, text);
+  await visit.browser.until('return document.querySelector("#records")');
   await visit.browser.run('document.querySelector("#import").click()');
   await visit.browser.until('return document.querySelector("#import-file").open');
   await visit.browser.upload('#file', path);
