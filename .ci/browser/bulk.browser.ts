@@ -340,6 +340,28 @@ testPage('a change by others never discards input', { things: 3 }, async (visit)
   await visit.says('Saved item 2.');
 });
 
+testPage('a form shows a change that arrives while its record is read for the first time', {
+  things: 2,
+}, async (visit) => {
+  const { browser, server } = visit;
+  const { send, asked } = feed(visit);
+  const { double } = server;
+  const held: (() => void)[] = [];
+  server.double = async (request, forward, response) => {
+    if (request.url === '/items/2' && held.length < 2) await new Promise<void>((resolve) => held.push(resolve));
+    return double(request, forward, response);
+  };
+  await visit.signIn('#items/2');
+  await waitUntil(() => asked.length === 1 && held.length === 1, 'the record is not read');
+  send('replaced', { collection: 'items', id: 2, record: { id: 2, name: 'Thing 2', price: 5 } });
+  await waitUntil(() => held.length === 2, 'the record is not read again');
+  held[0]?.();
+  await browser.until('return document.querySelector("#field-price")?.value === "2.5"');
+  await server.as('ada', 'PATCH', '/items/2', { price: 5 });
+  held[1]?.();
+  await browser.until('return document.querySelector("#field-price")?.value === "5"');
+});
+
 testPage('a form follows changes by others, even after a sign-out that ended its reading', {
   things: 2,
 }, async (visit) => {

@@ -129,8 +129,7 @@ export function whoMay(of, operation) {
     );
     return others.map((name) => (/^\d+$/u.test(name) ? `user ${name}` : name));
   });
-  const all = [...new Set(who), 'administrators'];
-  return `Only ${new Intl.ListFormat('en-GB').format(all)}`;
+  return `Only ${new Intl.ListFormat('en-GB').format([...new Set(who), 'administrators'])}`;
 }
 
 /** Reads what refers to the open record, whichever that is now. */
@@ -145,8 +144,9 @@ export async function loadDraft(of) {
   } = of;
   try {
     const stored = await send(of, 'GET');
-    // The person has left, or has saved, so the result may be older, or their own.
-    if (draft !== of || of.isSaving || of.base !== base) return;
+    if (draft !== of || of.isSaving) return;
+    // The person has saved, or another result came first: this one may be older, or their own.
+    if (of.base !== base) return loadDraft(of);
     if (!base && hasOwners && (state.me?.role !== 'admin' || !isOpen(of.collection, 'read'))) {
       // If the person may not list, the server decides.
       const mine = await call('GET', `${name}?owner=me&id=${encodeURIComponent(id)}`).catch(
