@@ -8,7 +8,6 @@ import {
   fieldMistakes,
   flag,
   isFieldName,
-  meant,
   mistakesIn,
   nameRule,
   oneOf,
@@ -184,6 +183,14 @@ function findTarget(field: JsonValue | undefined): JsonValue | undefined {
   return field['kind'] === 'reference' ? field['to'] : undefined;
 }
 
+/** Words of other servers for who may do something, with Cairn's own. */
+const foreignWords = new Map([
+  ['private', 'owner'],
+  ['anyone', 'public'],
+  ['everyone', 'public'],
+  ['authenticated', 'user'],
+]);
+
 function cellMistakes(
   cell: JsonValue,
   at: string,
@@ -202,9 +209,10 @@ function cellMistakes(
     if (typeof each !== 'string') return [[place, problem]];
     if (other.isField(each))
       return [[place, `${problem}, which is a field that refers to no user`]];
-    const hint = meant(each, words);
-    if (words.some((known) => hint.includes(`"${known}"`))) return [[place, problem + hint]];
-    return [[place, problem + (isRole(each) ? '; if it is a role, add it to "roles"' : '')]];
+    const word = foreignWords.get(each) ?? '';
+    const hint = words.includes(word) ? `: write "${word}"` : didYouMean(each, words);
+    const role = isRole(each) ? '; if it is a role, add it to "roles"' : '';
+    return [[place, problem + (hint || role)]];
   });
 }
 

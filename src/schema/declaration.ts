@@ -113,14 +113,10 @@ const foreign = new Map(
     write: '"create", "replace" and "patch"',
     update: '"replace" and "patch"',
     delete: '"remove"',
-    private: '"owner"',
-    anyone: '"public"',
-    everyone: '"public"',
-    authenticated: '"user"',
   }),
 );
 
-export const meant = (written: string, known: readonly string[]): string =>
+const meant = (written: string, known: readonly string[]): string =>
   foreign.has(written) ? `: write ${foreign.get(written)}` : didYouMean(written, known);
 
 /** Finds mistakes of an object that has exactly these members. */
