@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServerResponse } from 'node:http';
 import { defineCollection } from '../../src/index.ts';
-import { changeDescription } from './server.ts';
+import { changeDescription, hold } from './server.ts';
 import { testPage, type Visit } from './visit.ts';
 import { waitUntil } from '../../test/support/basics.ts';
 
@@ -370,17 +370,11 @@ testPage('a form follows changes by others, even after a sign-out that ended its
   const { browser, server, t } = visit;
   const { send, asked } = feed(visit);
   const { double } = server;
-  let release = (): void => undefined;
-  const released = new Promise<void>((resolve) => (release = resolve));
-  t.after(release);
   await visit.signIn('#items/2');
   await waitUntil(() => asked.length === 1, 'nobody follows the feed');
   await visit.value('price');
   server.requests.length = 0;
-  server.double = async (request, forward, response) => {
-    if (request.url === '/items/2') await released;
-    return double(request, forward, response);
-  };
+  t.after(hold(server, '/items/2'));
   send('replaced', { collection: 'items', id: 2, record: { id: 2, name: 'Thing 2', price: 5 } });
   await waitUntil(() => server.requests.includes('GET /items/2'), 'the record is not read again');
   await browser.click('#who');
@@ -451,13 +445,7 @@ testPage('a file that is chosen later replaces one that is still compared', { th
   const { browser, server } = visit;
   const path = await folder(visit);
   await visit.signIn('#items');
-  let release = (): void => undefined;
-  const released = new Promise<void>((resolve) => (release = resolve));
-  visit.t.after(release);
-  server.double = async (request, forward) => {
-    if (request.url?.includes('id%3Ain=')) await released;
-    return forward();
-  };
+  const release = hold(server, 'id%3Ain=');
   await importFile(visit, 'first.csv', 'id,name\n1,Never\n');
   await waitUntil(() => server.requests.some((line) => line.includes('id%3Ain=')), 'the file is not compared');
   const second = join(path, 'second.csv');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
+import { hold } from './server.ts';
 import { keys, testPage, type Visit } from './visit.ts';
 
 /** Waits until the footer shows this range. */
@@ -148,12 +149,7 @@ testPage(
   { things: 3 },
   async ({ browser, server, signIn, idle }) => {
     await signIn('#/');
-    let release = (): void => undefined;
-    const released = new Promise<void>((resolve) => (release = resolve));
-    server.double = async ({ url }, forward) => {
-      if (url?.startsWith('/items?limit=50')) await released;
-      return forward();
-    };
+    const release = hold(server, '/items?limit=50');
     const height = 'return parseFloat(getComputedStyle(document.querySelector("#list"), "::after").height) || 0';
     await browser.run('location.hash = "#items"');
     await browser.until('return document.querySelector("#records[aria-busy=true]")?.checkVisibility()');

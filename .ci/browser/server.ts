@@ -183,3 +183,15 @@ export function changeDescription(change: (document: any) => void, next: Double 
     return { ...answer, body: JSON.stringify(document) };
   };
 }
+
+/** Holds the requests whose target contains this text, until the returned function is called. */
+export function hold(server: TestServer, text: string): () => void {
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const { double } = server;
+  server.double = async (request, forward, response) => {
+    if (request.url?.includes(text)) await released;
+    return double(request, forward, response);
+  };
+  return release;
+}

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { changeDescription } from './server.ts';
+import { changeDescription, hold } from './server.ts';
 import { defineCollection } from '../../src/index.ts';
 import { waitUntil } from '../../test/support/basics.ts';
 import { keys, password, testPage, type Visit } from './visit.ts';
@@ -430,12 +430,7 @@ testPage('a password that was changed is not asked for again if the sessions can
 
 testPage('the sessions of a user who was left do not replace those of the next one', {}, async (visit) => {
   const { browser, server, shows } = visit;
-  let release = (): void => undefined;
-  const released = new Promise<void>((resolve) => (release = resolve));
-  server.double = async (request, forward) => {
-    if (request.url === '/sessions?userId=2') await released;
-    return forward();
-  };
+  const release = hold(server, '/sessions?userId=2');
   await visit.signIn('#users/2');
   await waitUntil(() => server.requests.includes('GET /sessions?userId=2'), 'the sessions are not read');
   await visit.visit('#users/1');
