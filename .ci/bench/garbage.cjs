@@ -1,8 +1,7 @@
 /**
  * Required by a server before its own code. If CAIRN_BENCH_GARBAGE names a file, SIGUSR2 starts counting the bytes
- * that are
- * allocated and that reach the old space, and a second one writes both to that file. V8 reports the sizes of its spaces
- * before and after each collection.
+ * that are allocated and that reach the old space, and a second one writes both to that file. V8 reports the sizes of
+ * its spaces before and after each collection.
  */
 const { renameSync, writeFileSync } = require('node:fs');
 const { GCProfiler, getHeapSpaceStatistics } = require('node:v8');

@@ -23,17 +23,17 @@ const hasHistory = ((): boolean => {
 const skip = !hasHistory && 'this clone has no history';
 
 /** Writes the source of 0.3 to a directory. */
-function extractFormer(t: TestContext): string {
-  const former = temporaryDirectory(t);
+function extractPrevious(t: TestContext): string {
+  const previous = temporaryDirectory(t);
   const archive = execFileSync('git', ['archive', earlier, 'src', 'package.json'], {
     cwd: projectDirectory, maxBuffer: 2 ** 28,
   });
-  execFileSync('tar', ['-x', '-C', former], { input: archive });
-  return former;
+  execFileSync('tar', ['-x', '-C', previous], { input: archive });
+  return previous;
 }
 
 test('0.3 and this version open each other\'s data', { skip }, (t) => {
-  const former = extractFormer(t);
+  const previous = extractPrevious(t);
   const data = join(temporaryDirectory(t), 'data');
   const next = seedNumbers(Number(process.env['CAIRN_TEST_SEED'] ?? 1));
   const script = join(import.meta.dirname, 'edition-store.ts');
@@ -45,7 +45,7 @@ test('0.3 and this version open each other\'s data', { skip }, (t) => {
       mkdirSync(data);
       before = undefined;
     }
-    const source = next() < 0.5 ? former : projectDirectory;
+    const source = next() < 0.5 ? previous : projectDirectory;
     const end = ['stop', 'kill', 'checkpoint'][Math.floor(next() * 3)] ?? '';
     const words = [source, data, String(Math.floor(next() * 6)), end, turn % 20 >= 10 ? 'more' : ''];
     const output = execFileSync(process.execPath, ['--import', 'tsx', script, ...words], {
@@ -58,14 +58,14 @@ test('0.3 and this version open each other\'s data', { skip }, (t) => {
     if (before !== undefined) assert.deepEqual(found, expected, `turn ${turn}: ${words.join(' ')}`);
     before = left;
     seen.turns += 1;
-    seen.ends.add(`${source === former ? 'before' : 'this'} ${end}`);
+    seen.ends.add(`${source === previous ? 'before' : 'this'} ${end}`);
   }
   t.diagnostic(`${seen.turns} turns: ${[...seen.ends].sort().join(', ')}`);
   assert.equal(seen.ends.size, 6);
 });
 
 test('after an upgrade from 0.3, its server can be started again on the same data', { skip }, async (t) => {
-  const former = extractFormer(t);
+  const previous = extractPrevious(t);
   const data = join(temporaryDirectory(t), 'data');
   const email = 'admin@localhost.localdomain';
   const password = testEnvironment.CAIRN_ADMIN_PASSWORD;
@@ -83,7 +83,7 @@ test('after an upgrade from 0.3, its server can be started again on the same dat
     await server.ended;
   };
   const create = (name: string) => ({ name, price: 1 });
-  await serve(former, 'SIGTERM', async (send, url) => {
+  await serve(previous, 'SIGTERM', async (send, url) => {
     bearer = { authorization: `Bearer ${(await send('/tokens', { email, password })).json.access_token}` };
     const login = await fetch(`${url}/login`, {
       method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email, password }),
@@ -98,7 +98,7 @@ test('after an upgrade from 0.3, its server can be started again on the same dat
     const { json: { id } } = await send('/users', { name: 'Eve', email: 'eve@example.org' });
     assert.equal((await send(`/users/${id}/invitation`, {})).status, 201);
   });
-  await serve(former, 'SIGKILL', async (send) => {
+  await serve(previous, 'SIGKILL', async (send) => {
     const names = async (headers?: Readonly<Record<string, string>>): Promise<string[]> =>
       (await send('/items', undefined, headers)).json.map(({ name }: { name: string }) => name);
     assert.deepEqual(await names(), ['before', 'this']);
