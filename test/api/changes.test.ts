@@ -443,7 +443,7 @@ test('a closed connection frees its listener at once, even with a base path', as
   assert.match(received, /^HTTP\/1\.1 200 [^]*\nid: /);
 });
 
-test('the text of a long event is a piece by itself, which all listeners share', async (t) => {
+test('the text of a long event is a piece by itself', async (t) => {
   const notes = defineCollection({ name: 'notes', fields: { text: { kind: 'text', max: 200_000 } } });
   const { app, member, bearer } = await open(t, { collections: [notes] });
   const pieces: string[] = [];
