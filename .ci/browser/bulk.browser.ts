@@ -345,14 +345,16 @@ testPage('a form shows a change that arrives while its record is read for the fi
 }, async (visit) => {
   const { browser, server } = visit;
   const { send, asked } = feed(visit);
+  await visit.signIn('#items');
+  await waitUntil(() => asked.length === 1, 'nobody follows the feed');
   const { double } = server;
   const held: (() => void)[] = [];
   server.double = async (request, forward, response) => {
     if (request.url === '/items/2' && held.length < 2) await new Promise<void>((resolve) => held.push(resolve));
     return double(request, forward, response);
   };
-  await visit.signIn('#items/2');
-  await waitUntil(() => asked.length === 1 && held.length === 1, 'the record is not read');
+  await browser.run('location.hash = "#items/2"');
+  await waitUntil(() => held.length === 1, 'the record is not read');
   send('replaced', { collection: 'items', id: 2, record: { id: 2, name: 'Thing 2', price: 5 } });
   await visit.shows('5.00', '#list tbody tr:nth-child(2)');
   // The browser may send the second request only when the first one has its answer.
