@@ -54,6 +54,23 @@ testPage('a record that someone else renames has its new name in the open list',
   await visit.shows('Order 1 of Grace Hopper', '#list');
 });
 
+testPage('a reference that is edited in a list shows suggestions', { collections }, async (visit) => {
+  const { browser, says } = visit;
+  await fill(visit);
+  await visit.signIn('#orders?sort=id');
+  await browser.until(`
+    const at = document.querySelector('#list td.reference');
+    at?.dispatchEvent(new MouseEvent('dblclick', { bubbles: true }));
+    return at;
+  `);
+  await browser.until('return document.querySelector("#editor")');
+  await browser.type('#editor', 'Alan');
+  await browser.until('return document.querySelector("#editor-0")?.innerText.includes("Alan Bauer")');
+  await browser.press(keys.enter);
+  await says('Saved');
+  assert.equal((await visit.server.as('ada', 'GET', '/orders/1')).data.customerId, 1);
+});
+
 testPage('Tab and Ctrl+Enter take the highlighted suggestion', { collections }, async (visit) => {
   const { browser, says, value } = visit;
   const found = 'return document.querySelector("[role=option]")?.innerText.includes("Grace Müller")';

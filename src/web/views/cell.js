@@ -19,7 +19,7 @@ import { showAligned } from './parts.js';
 export const close = () => void (editing = undefined);
 
 /** @param {Row} row */
-export const editedIn = (row) => (editing?.row === row ? editing.field.name : '');
+export const isEdited = (row) => editing?.row === row;
 
 /** Kinds that are edited in the form. */
 const elsewhere = new Set(['json', 'long', 'list', 'password']);
@@ -104,7 +104,6 @@ export function cell(collection, field, row, mayChange, digits, isDirect = false
   if (editing?.row === row && editing.field.name === name)
     return h('td.editing', { key: name }, editor(editing));
   const isOpen = mayChange && field.changed && !elsewhere.has(kind) && !field.schema.properties;
-  const title = toTitle(collection, row);
   if (isOpen && kind === 'boolean') {
     return h(
       'td',
@@ -113,7 +112,7 @@ export function cell(collection, field, row, mayChange, digits, isDirect = false
         type: 'checkbox',
         role: 'switch',
         checked: value === true,
-        'aria-label': `${label}: ${title}`,
+        'aria-label': `${label}: ${toTitle(collection, row)}`,
         // Changes once the server has stored it.
         onclick(/** @type {Event} */ event) {
           event.preventDefault();

@@ -20,7 +20,7 @@ import {
 import { allows, state } from '../state/me.js';
 import { findName, toTitle } from '../state/names.js';
 import { address, go, newId, parameter, route, withQuery } from '../state/route.js';
-import { cell, close as closeCell, editedIn } from './cell.js';
+import { cell, close as closeCell, isEdited } from './cell.js';
 import { close as closeFilters, drawFilters, open as openFilter, openCellMenu } from './filters.js';
 import { alignColumns, called } from './parts.js';
 
@@ -313,9 +313,10 @@ function table(collection) {
     const isCurrent = route.id === `${row.id}`;
     const isChosen = chosen.has(row.id);
     const mayChange = may('change', row);
-    const look = `${common} ${isChosen} ${isCurrent} ${editedIn(row)}`;
+    const look = `${common} ${isChosen} ${isCurrent} ${isEdited(row)}`;
     const former = drawn.get(row);
-    if (former?.look === look) return former.view;
+    // Suggestions arrive while a cell is edited.
+    if (former?.look === look && !isEdited(row)) return former.view;
     const href = address(collection.name, row.id, route.query);
     // Text can be selected without opening the record.
     const onclick = (/** @type {Event} */ { target }) =>
