@@ -170,6 +170,8 @@ testPage('a filter on what is empty needs no value', { collections }, async (vis
   await rows(visit, 9);
   assert.equal(await chips(visit), 'Note|is empty');
   await browser.click('#chips .chip button:nth-child(2)');
+  await visit.shows('Note is empty', '#condition');
+  assert.equal(await browser.run('return document.querySelector("#filter-value")'), null);
   await pick(visit, 'is not empty');
   await rows(visit, 3);
   assert.equal(await chips(visit), 'Note|is not empty');

@@ -34,9 +34,10 @@ const [popover, cellMenu] = [part('filter', HTMLElement), part('cell-menu', HTML
  * @type {(isValue?: boolean, filter?: Filter, values?: readonly string[]) => void}
  */
 export function open(isValue = false, filter, values = []) {
-  const texts = values.map((value) =>
-    filter ? toText(filter.field, fromParameter(filter.field, value)) : value,
-  );
+  const texts =
+    !filter || filter.value
+      ? []
+      : values.map((value) => toText(filter.field, fromParameter(filter.field, value)));
   editing = { isValue, filter, texts, replaced: filter?.names ?? [], problem: '' };
   draw(firstControl);
 }
@@ -172,15 +173,15 @@ function drawEditor({ filters, hasOwners }) {
       [...groups.values()].map(([each]) => each && pick(each.field.label, each)),
       hasOwners && button('Created by me', () => leave({ owner: 'me' }), { id: 'filter-mine' }),
     );
-  const { field, names, operator } = filter;
-  const choices = field.kind === 'boolean' ? ['true', 'false'] : field.declared.values;
+  const { field, names, operator, value } = filter;
+  const choices = value ? [] : field.kind === 'boolean' ? ['true', 'false'] : field.declared.values;
   const row = (/** @type {string} */ each) => {
     const isChosen = each === texts[0];
     const take = () => ((texts[0] = each), apply());
     const look = { key: each, 'aria-pressed': `${isChosen}` };
     return button(h('span', show(field, each), isChosen && ' ✓'), take, look);
   };
-  const others = (groups.get(filter.field.name) ?? []).filter((each) => each !== filter);
+  const others = (groups.get(field.name) ?? []).filter((each) => each !== filter);
   return h(
     'div.menu',
     { key: operator },
