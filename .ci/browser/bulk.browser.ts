@@ -214,15 +214,15 @@ testPage('an import sends many records at once, and retries without refused line
   });
   await visit.signIn('#items');
   const lines = Array.from({ length: 1200 }, (_, n) => `Thing ${n},${n === 3 || n === 1100 ? -1 : n}`);
-  await importFile(visit, 'many.csv', `name,price\n${lines.join('\n')}\n`);
-  await visit.shows('1,200 new', '#preview');
+  await importFile(visit, 'many.csv', `name,price\n${lines.join('\n')}\nNo price,much\n`);
+  await visit.shows('1,200 new, 1 refused', '#preview');
   await browser.click('#import-all');
   await visit.shows('Imported 1,198 of 1,200 items', '#refused');
   assert.equal(await visit.text('#refused-list'), 'Line 5, line 1102: Price must be at least 0.');
   const path = await folder(visit);
   await browser.click('#refused-body button');
   const refused = await downloaded(join(path, 'items-refused.csv'));
-  assert.equal(refused, '\ufeffname,price\r\nThing 3,\'-1\r\nThing 1100,\'-1\r\n');
+  assert.equal(refused, '\ufeffname,price\r\nNo price,much\r\nThing 3,\'-1\r\nThing 1100,\'-1\r\n');
   assert.deepEqual(sizes, [1000, 200, 999, 199]);
   assert.equal((await items(visit)).length, 1198);
 });

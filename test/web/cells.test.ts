@@ -149,6 +149,9 @@ test('an empty cell removes a value, and an object is removed if all its cells a
   assert.deepEqual(withChanges(stored, changes), { id: 5, title: 'Lamp' });
   const some = read({ 'address.city': 'Oslo', 'address.zip': undefined });
   assert.deepEqual(withChanges(stored, some.changes), { ...stored, address: { city: 'Oslo' } });
+  const without = { ...stored, address: null };
+  assert.deepEqual(withChanges(without, changes), { id: 5, title: 'Lamp' });
+  assert.deepEqual(withChanges(without, some.changes), { ...stored, address: { city: 'Oslo' } });
 });
 
 test('a member without a value of an object that is absent removes nothing beside it', () => {

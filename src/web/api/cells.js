@@ -162,11 +162,11 @@ export function withChanges(record, changes) {
     const name = path.at(-1) ?? '';
     /** @type {any} */ let place = result;
     for (const part of path.slice(0, -1)) {
-      if (value !== undefined && own(place, part) === undefined) define(place, part, {});
+      if (value !== undefined && !own(place, part)) define(place, part, {});
       place = own(place, part);
     }
     if (value !== undefined) define(place, name, value);
-    else if (own(place, name) !== undefined) delete place[name];
+    else if (place) delete place[name];
   }
   return /** @type {{ [field: string]: unknown }} */ (result);
 }

@@ -263,8 +263,8 @@ function shown(field, record) {
  * @type {(collection: Collection, file: File) => Promise<void>}
  */
 async function write(collection, file) {
-  const [changes = [], news = []] = sorted(file.lines);
-  const due = { length: changes.length + news.length };
+  const [changes = [], news = [], , bad = []] = sorted(file.lines);
+  const due = listDue(file.lines);
   const refusals = [
     ...(await createEach(collection, news, nameLine)),
     ...(await withEach(changes, nameLine, async ({ stored, record }) =>
@@ -274,6 +274,7 @@ async function write(collection, file) {
   const done = `Imported ${showNumber(due.length - refusals.length)} of ${count(due, collection)}.`;
   say(done);
   await loadList(true);
-  const refused = refusals.map(({ of }) => of);
-  await report(done, refusals, () => saveRefused(collection, file, refused));
+  await report(done, refusals, () =>
+    saveRefused(collection, file, [...bad, ...refusals.map(({ of }) => of)]),
+  );
 }
