@@ -201,6 +201,17 @@ testPage('a related record gets what was typed right before Enter', { collection
   assert.deepEqual([data.customerId, data.total], [2, 7]);
 });
 
+testPage('Ctrl+Enter in the row of a new related record creates it', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#/customers/2');
+  await browser.until('return document.querySelector("#add-0-total")');
+  await browser.type('#add-0-total', '7');
+  await browser.press(keys.enter, keys.control);
+  await says('Created order.');
+  assert.equal((await server.as('ada', 'GET', '/orders/13')).data.total, 7);
+});
+
 testPage('a button and a form that are pressed twice do their work once', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);

@@ -32,7 +32,7 @@ document.onkeydown = (event) => {
   const { key, target, ctrlKey, metaKey, altKey } = event;
   if (!(target instanceof Element) || document.querySelector('dialog[open], :popover-open')) return;
   const isCommand = ctrlKey || metaKey || altKey;
-  const form = document.querySelector('form.record');
+  const form = target.closest('form') ?? document.querySelector('form.record');
   if (isCommand && key === 'Enter' && form instanceof HTMLFormElement) return form.requestSubmit();
   // Keys in a form are typing, even after a click on its button.
   const isTyping = target.matches('form *, input:not([type=checkbox]), select, textarea');
