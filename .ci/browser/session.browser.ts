@@ -395,9 +395,16 @@ testPage('API keys are created, shown once and ended', { refusals: [403, 422] },
   const isLast = 'return document.querySelector("#home .rows button").matches("li > :last-child")';
   assert.equal(await browser.run(isLast), true);
   assert.equal(await browser.run('return document.querySelector("#home").innerText.includes("cairn_")'), false);
+  await browser.click('#make-key');
+  await browser.type('#new-key [name=name]', 'Another');
+  await browser.type('#new-key [name=currentPassword]', password);
+  await browser.click('#new-key .primary');
+  await shows('This key is shown once.', '#home');
   await browser.click('[aria-label="Revoke the key The script"]');
   await says('Revoked the key The script.');
   assert.equal(await call(), 401);
+  // It stays until it is stored.
+  await shows('This key is shown once.', '#home');
 });
 
 testPage('a new key is shown even if the list of keys cannot be read', { isNoisy: true }, async (visit) => {

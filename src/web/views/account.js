@@ -17,7 +17,7 @@ const end = (path, what) => async () => {
     if (error.status !== 404) throw error;
   });
   say(`Revoked the ${what}.`);
-  await loadSessions(credentials.userId);
+  await loadSessions(credentials.userId, credentials.made);
 };
 
 /** Creates the one-time address at which a user chooses a password. @param {string} userId */
