@@ -102,7 +102,7 @@
  * The response of `/status`.
  * @typedef {{ at: string, requests: number, p99Ms: number, writes: number, failedSignIns: number,
  *   records: number }} Minute
- * @typedef {{ version: string, startedAt: string, state: string, minutes: readonly Minute[], records: number,
+ * @typedef {{ version: string, startedAt: string, state: 'writable' | 'full' | 'unavailable' | 'failed', minutes: readonly Minute[], records: number,
  *   memoryBytes: number, memoryMaxBytes: number, refusals: { [cause: string]: number }, journalBytes: number,
  *   checkpointedAt?: string, freeBytes?: number, diskBytes?: number, heapUsedBytes: number,
  *   heapMaxBytes: number }} Server

@@ -68,7 +68,7 @@ export async function createEach({ name: path, title, bulkMax }, all, name) {
       body: isBulk ? bodies : bodies[0],
       fields: { 'Idempotency-Key': newKey() },
     };
-    say(`Creating ${title.toLowerCase()}: ${all.length - refusals.length} to do…`);
+    say(`Creating ${title.toLowerCase()}…`);
     await call('POST', isBulk ? `${path}/batch` : path, request).catch((error) => {
       // Too long for one request, so the halves are sent next.
       const half = part.length >> 1;

@@ -40,6 +40,14 @@ export function view() {
   );
 }
 
+/** @type {{ [state in Server['state']]: string }} */
+export const states = {
+  writable: 'Working',
+  full: 'Full: accepts only removals',
+  unavailable: 'Accepts no changes: the log does not respond',
+  failed: 'Accepts no changes: writing failed',
+};
+
 /** @type {(value: number, unit: string) => string} */
 const showUnit = (value, unit) =>
   new Intl.NumberFormat(locale, { style: 'unit', unit, maximumSignificantDigits: 3 }).format(value);
@@ -119,7 +127,7 @@ function attention(of) {
   const slow = slowest.length < slowMinutes ? 0 : Math.min(...slowest);
   const failed = minutes.reduce((sum, { failedSignIns }) => sum + failedSignIns, 0);
   const notes = [
-    store !== 'writable' && `The store is ${store}: it refuses writes.`,
+    store !== 'writable' && states[store],
     freeBytes < fewBytes && `The disk has only ${showBytes(freeBytes)} free.`,
     heapUsedBytes > heapMaxBytes * heapShare && `The memory is ${heapShare * 100} % full.`,
     slow > slowMs && `One answer in a hundred takes ${showMs(slow)} or longer.`,

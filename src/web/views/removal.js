@@ -64,7 +64,7 @@ async function removeLater(collection, rows, text) {
     );
     const news = `Removed ${showNumber(rows.length - kept.length)} of ${what}.`;
     say(kept.length > 0 ? news : `Removed ${what}.`);
-    await report(news, kept);
+    void report(news, kept);
   }
   state.removals = state.removals.filter((each) => each.rows !== rows);
   draw();

@@ -3,20 +3,12 @@
 import { showNumber } from '../api/model.js';
 import { h } from '../lib/dom.js';
 import { server } from '../state/server.js';
-import { completeMinutes, showBytes, showMs, slowestMs } from './home.js';
+import { completeMinutes, showBytes, showMs, slowestMs, states } from './home.js';
 import { age, line, ownView, section } from './parts.js';
 
 /** @import { Child } from '../types.js' */
 
 export { watchServer as open, stopWatching as close } from '../state/server.js';
-
-/** @type {{ [state: string]: string }} */
-const states = {
-  writable: 'Working',
-  full: 'Full: accepts only removals',
-  unavailable: 'Accepts no changes: the log does not respond',
-  failed: 'Accepts no changes: writing failed',
-};
 
 /** @type {(label: string, value: Child, bar?: Child) => Child} */
 const figure = (label, value, bar) => line(label, h('span.quiet', label), h('span', value), bar);
@@ -51,7 +43,8 @@ export function view() {
       section('Room', [
         room('Memory for records', server.memoryBytes, server.memoryMaxBytes),
         room('Memory of the program', server.heapUsedBytes, server.heapMaxBytes),
-        freeBytes && room(`Disk: ${showBytes(freeBytes)} free`, diskBytes - freeBytes, diskBytes),
+        freeBytes !== undefined &&
+          room(`Disk: ${showBytes(freeBytes)} free`, diskBytes - freeBytes, diskBytes),
         figure('Requests refused for lack of room', showNumber(refused)),
       ]),
     ),
